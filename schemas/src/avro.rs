@@ -25,7 +25,7 @@ pub trait AvroType {
     /// The schema of this type inside the schema under construction.
     fn schema(builder: &mut SchemaBuilder) -> Value;
     /// The JSON default a field of this type has in the schema; `None` = required.
-    fn default() -> Option<Value> {
+    fn field_default() -> Option<Value> {
         None
     }
     /// The words that a text of this type may be, where they are closed today; they are added to the field's `doc`.
@@ -56,7 +56,7 @@ impl<T: AvroType> AvroType for Option<T> {
     fn schema(builder: &mut SchemaBuilder) -> Value {
         json!(["null", T::schema(builder)])
     }
-    fn default() -> Option<Value> {
+    fn field_default() -> Option<Value> {
         Some(Value::Null)
     }
     fn words() -> Option<String> {
@@ -68,7 +68,7 @@ impl<T: AvroType> AvroType for Vec<T> {
     fn schema(builder: &mut SchemaBuilder) -> Value {
         json!({"type": "array", "items": T::schema(builder)})
     }
-    fn default() -> Option<Value> {
+    fn field_default() -> Option<Value> {
         Some(json!([]))
     }
     fn words() -> Option<String> {
@@ -86,7 +86,7 @@ impl<T: AvroType> AvroType for Box<T> {
 pub(crate) fn field<T: AvroType>(builder: &mut SchemaBuilder, name: &str, doc: &str) -> Value {
     let doc = T::words().map_or(doc.trim().to_owned(), |words| format!("{} Words: {words}.", doc.trim()));
     let mut field = json!({"name": name, "doc": doc, "type": T::schema(builder)});
-    if let (Some(default), Some(map)) = (T::default(), field.as_object_mut()) {
+    if let (Some(default), Some(map)) = (T::field_default(), field.as_object_mut()) {
         map.insert("default".into(), default);
     }
     field

@@ -1,1 +1,12 @@
-//! To come.
+//! The log: the [`EventLog`] port with its promises, the suite that every provider must pass ([`conformance`]), the embedded
+//! provider ([`sqlite`]) and a wrapper that injects faults ([`Unreliable`]). Bytes and offsets only; no domain word.
+
+pub mod conformance;
+mod port;
+pub mod sqlite;
+mod unreliable;
+
+pub use port::{
+    AppendError, Cleanup, Durability, Error, EventLog, Fut, Item, Offset, ReadError, ReadFault, Reader, Record, Stored, TopicPartition, TopicSpec,
+};
+pub use unreliable::{Faults, Unreliable};

@@ -1,0 +1,100 @@
+//! The embedded provider: the conformance suite, and what is its own (a lock, a full disk, a foreign file).
+
+use fleet_log::{AppendError, Cleanup, Durability, Error, EventLog, Faults, Item, Record, TopicPartition, TopicSpec, Unreliable, sqlite};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+fn open(_: &'static str) -> fleet_log::conformance::Opener {
+    let folder = Arc::new(TempDir::new().unwrap());
+    Box::new(move || {
+        let folder = folder.clone();
+        Box::pin(async move { Arc::new(sqlite::SqliteLog::open(folder.path()).unwrap()) as Arc<dyn EventLog> })
+    })
+}
+
+fleet_log::conformance!(open);
+
+fn topic(partitions: u32) -> TopicSpec {
+    TopicSpec { name: "t".into(), partitions, cleanup: Cleanup::Delete, durability: Durability::Full }
+}
+
+fn record(size: usize) -> Record {
+    Record { key: "k".into(), value: vec![7; size].into() }
+}
+
+#[tokio::test]
+async fn a_second_process_is_told_who_has_the_folder() {
+    let folder = TempDir::new().unwrap();
+    let _first = sqlite::SqliteLog::open(folder.path()).unwrap();
+    let second = sqlite::SqliteLog::open(folder.path()).err().unwrap();
+    assert!(second.to_string().contains("in use by another process"), "{second}");
+}
+
+#[tokio::test]
+async fn tools_read_beside_the_owner_and_cannot_write() {
+    let folder = TempDir::new().unwrap();
+    let owner = sqlite::SqliteLog::open(folder.path()).unwrap();
+    owner.ensure(&[topic(1)]).await.unwrap();
+    let at = TopicPartition::new("t", 0);
+    owner.append(at.clone(), vec![record(3)]).await.unwrap();
+    let tool = sqlite::SqliteLog::open_read_only(folder.path()).unwrap();
+    assert!(matches!(tool.read(&[(at.clone(), 0)]).next().await, Ok(Item::Record(_))));
+    assert!(matches!(tool.append(at, vec![record(3)]).await, Err(AppendError::NotStored(_))));
+}
+
+#[tokio::test]
+async fn a_full_disk_stores_nothing_of_the_refused_append_and_heals() {
+    let folder = TempDir::new().unwrap();
+    let at = TopicPartition::new("t", 0);
+    let acknowledged = {
+        let log = sqlite::SqliteLog::open_with(folder.path(), sqlite::Limits { max_pages: Some(200) }).unwrap();
+        log.ensure(&[topic(1)]).await.unwrap();
+        let mut acknowledged = 0;
+        loop {
+            match log.append(at.clone(), vec![record(20_000)]).await {
+                Ok(()) => acknowledged += 1,
+                Err(AppendError::NotStored(why)) => {
+                    assert!(why.contains("full"), "{why}");
+                    break acknowledged;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    };
+    assert!(acknowledged > 5);
+    let log = sqlite::SqliteLog::open(folder.path()).unwrap();
+    assert_eq!(log.bounds(at.clone()).await.unwrap(), 0..acknowledged);
+    log.append(at.clone(), vec![record(20_000)]).await.unwrap();
+    assert_eq!(log.bounds(at).await.unwrap(), 0..acknowledged + 1);
+}
+
+#[test]
+fn a_foreign_file_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let other = rusqlite::Connection::open(folder.path().join("log.sqlite")).unwrap();
+    other.execute_batch("CREATE TABLE t (a)").unwrap();
+    drop(other);
+    let refused = sqlite::SqliteLog::open(folder.path()).err().unwrap();
+    assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
+}
+
+/// The wrapper does what it says: with the same seed the same, every fate occurs, and what it calls stored can be read.
+#[tokio::test]
+async fn the_fault_wrapper_keeps_its_word() {
+    let folder = TempDir::new().unwrap();
+    let inner: Arc<dyn EventLog> = Arc::new(sqlite::SqliteLog::open(folder.path()).unwrap());
+    inner.ensure(&[topic(1)]).await.unwrap();
+    let at = TopicPartition::new("t", 0);
+    let log = Unreliable::new(inner.clone(), "t", 7, Faults::storm());
+    let (mut fine, mut refused, mut unknown) = (0u64, 0, 0);
+    for _ in 0..400 {
+        match log.append(at.clone(), vec![record(1)]).await {
+            Ok(()) => fine += 1,
+            Err(AppendError::NotStored(_)) => refused += 1,
+            Err(AppendError::Unknown(_)) => unknown += 1,
+        }
+    }
+    assert!(fine > 250 && refused > 5 && unknown > 40, "{fine} {refused} {unknown}");
+    let end = inner.bounds(at).await.unwrap().end;
+    assert!(end >= fine && end <= 2 * fine + unknown, "{end} records for {fine} acknowledged and {unknown} unknown");
+}
