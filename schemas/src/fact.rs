@@ -111,14 +111,30 @@ record! {
 }
 
 record! {
+    /// A named statement about a device, as an agent reports it.
+    pub struct ConditionReport {
+        /// Type, e.g. `SlurmSchedulable`.
+        r#type: String,
+        /// `device`, or a part of it: `gpu/<uuid>`, `nic/<guid>`.
+        subject: String,
+        /// True, False or Unknown.
+        status: Status,
+        /// CamelCase reason.
+        reason: String,
+        /// For people.
+        message: String,
+    }
+}
+
+record! {
     /// NetBox has this device, like this.
     pub struct NetboxDeviceSeen in "observation" {
         /// The record.
         inventory: Inventory,
+        /// The conditions it yields: InventoryMatched, IdentityConflict.
+        conditions: Vec<ConditionReport>,
         /// Edits by people since the agent last reported, oldest first.
         edits: Vec<StatusEdit>,
-        /// What is wrong with its identity, one sentence each (duplicate or placeholder serial …); empty when nothing is.
-        conflicts: Vec<String>,
     }
 }
 
@@ -133,22 +149,6 @@ record! {
         deleted_by: Option<String>,
         /// `change-feed` or `sweep`.
         noticed_by: String,
-    }
-}
-
-record! {
-    /// A named statement about a device, as an agent reports it.
-    pub struct ConditionReport {
-        /// Type, e.g. `SlurmSchedulable`.
-        r#type: String,
-        /// `device`, or a part of it: `gpu/<uuid>`, `nic/<guid>`.
-        subject: String,
-        /// True, False or Unknown.
-        status: Status,
-        /// CamelCase reason.
-        reason: String,
-        /// For people.
-        message: String,
     }
 }
 
