@@ -106,15 +106,6 @@ record! {
     }
 }
 record! {
-    /// A condition is no longer stated.
-    pub struct ConditionDropped in "event" {
-        /// Its type.
-        r#type: String,
-        /// Its subject.
-        subject: String,
-    }
-}
-record! {
     /// SLURM's own words about the device changed.
     pub struct SchedulerChanged in "event" {
         /// The words now; absent = SLURM has no such node.
@@ -272,7 +263,7 @@ record! {
 payloads! {
     /// What can happen to a device.
     pub enum DeviceEvent {
-        InventoryChanged, DeviceMoved, PhaseChanged, DrainRedirected, DrainProven, StageSkipped, ConditionChanged, ConditionDropped,
+        InventoryChanged, DeviceMoved, PhaseChanged, DrainRedirected, DrainProven, StageSkipped, ConditionChanged,
         SchedulerChanged, HoldPlaced, HoldLifted, OperationStarted, OperationEnded, TaskPlanned, TaskDone, TaskWithdrawn, AttentionRaised,
         AttentionCleared, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged,
     }

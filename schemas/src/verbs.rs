@@ -151,6 +151,11 @@ pub fn ask(name: &str, params: &Map<String, Value>) -> Result<Ask, BadAsk> {
     })
 }
 
+/// The request for `verb` with no parameter given, where the verb asks for none.
+pub fn plain(name: &str) -> Option<Ask> {
+    ask(name, &Map::new()).ok()
+}
+
 /// The verb that a request is, as people name it.
 pub fn name_of(ask: &Ask) -> &str {
     match ask {

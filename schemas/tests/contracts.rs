@@ -10,7 +10,7 @@ macro_rules! every_record {
             Genesis, Claim, Decision, Progress, Command, Observation, Parked, NetboxDeviceSeen, NetboxDeviceGone, SlurmNodeSeen,
             SweepCompleted, LookFailed, Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold,
             LiftHold, Annotate, NotBuilt, RegisterSite, SetRoleProfile, ClaimEpoch, InventoryChanged, DeviceMoved, PhaseChanged,
-            DrainRedirected, DrainProven, StageSkipped, ConditionChanged, ConditionDropped, SchedulerChanged, HoldPlaced, HoldLifted,
+            DrainRedirected, DrainProven, StageSkipped, ConditionChanged, SchedulerChanged, HoldPlaced, HoldLifted,
             OperationStarted, OperationEnded, TaskPlanned, TaskDone, TaskWithdrawn, AttentionRaised, AttentionCleared, WaitArmed,
             DeadlineUnobservable, DriftAccepted, EditJudged, SiteRegistered, RoleProfileSet, EpochGranted, FreshnessChanged, LooksFailing
         )

@@ -1,1 +1,126 @@
-//! To come.
+//! Runs the deciders on a log. The only crate that appends to the journal topic.
+//!
+//! [`Journal::start`] founds the journal where there is none, and runs one loop per partition ([`partition`]): claim, replay,
+//! then for ever gather inputs, decide them over speculative state, append one batch, read it back, apply it through the same
+//! [`Ledger`] as replay does, answer who waits. [`replay`] verifies a whole journal; [`Journal::ask`] puts a command and waits.
+
+mod ask;
+mod clock;
+mod genesis;
+mod ledger;
+mod park;
+mod partition;
+mod reference;
+pub mod replay;
+mod retention;
+mod topics;
+
+pub use ask::{Answer, AskError, Outcomes};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use genesis::found;
+pub use ledger::{Applied, Ledger, Remembered, Stream};
+pub use partition::{Phase, Stats, Status};
+pub use topics::Topics;
+
+use fleet_lifecycle::Reference;
+use fleet_log::{AppendError, EventLog, Fut, Record};
+use fleet_schemas::{BootId, Command, Observation, encode, topics as names};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// What a journal runs on.
+#[derive(Clone)]
+pub struct Config {
+    /// The log; its topics exist.
+    pub log: Arc<dyn EventLog>,
+    /// Names and partition counts.
+    pub topics: Topics,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// How long a batch may take to be read back before the leader steps down.
+    pub read_back: Duration,
+}
+
+/// A running journal.
+pub struct Journal {
+    config: Config,
+    outcomes: Arc<Outcomes>,
+    reference: watch::Receiver<Arc<Reference>>,
+    statuses: Vec<watch::Receiver<Status>>,
+}
+
+impl Journal {
+    /// Founds the journal where there is none, then follows and leads every partition until `cancel`. Its loops run in `tasks`; one
+    /// that ends with an error or a panic must end the process, whose restart is the recovery.
+    pub async fn start(config: Config, tasks: &mut JoinSet<Result<(), fleet_log::Error>>, cancel: CancellationToken) -> Result<Self, fleet_log::Error> {
+        found(&*config.log, &config.topics, config.clock.now()).await?;
+        let outcomes = Arc::new(Outcomes::default());
+        let (publish, reference) = watch::channel(Arc::new(Reference::default()));
+        tasks.spawn(reference::follow(config.clone(), publish, cancel.clone()));
+        let mut statuses = Vec::new();
+        for partition in 0..config.topics.partitions {
+            let (status, seen) = watch::channel(Status::new(partition));
+            statuses.push(seen);
+            let boot = BootId(uuid::Uuid::new_v4());
+            tasks.spawn(partition::run(config.clone(), partition, boot, outcomes.clone(), reference.clone(), status, cancel.clone()));
+        }
+        Ok(Self { config, outcomes, reference, statuses })
+    }
+
+    /// Puts a command and waits for its decision, at most `patience`. [`AskError::Pending`] says nothing about what became of it.
+    pub fn ask(&self, command: &Command, patience: Duration) -> Fut<'static, Result<Answer, AskError>> {
+        let waiter = self.outcomes.wait(command.id, ask::hash(command));
+        let at = self.config.topics.at(names::COMMANDS, command.stream.partition(self.config.topics.partitions));
+        let record = Record { key: command.stream.to_string().into(), value: encode(command).into() };
+        let appended = self.config.log.append(at, vec![record]);
+        Box::pin(ask::answer(waiter, appended, patience))
+    }
+
+    /// Appends observations; acknowledged when the log has them all.
+    pub async fn observe(&self, observations: &[Observation]) -> Result<(), AppendError> {
+        let mut appends = Vec::new();
+        for (partition, records) in self.config.topics.spread(observations) {
+            appends.push(self.config.log.append(self.config.topics.at(names::OBSERVATIONS, partition), records));
+        }
+        for append in appends {
+            append.await?;
+        }
+        Ok(())
+    }
+
+    /// The reference streams as they are now.
+    pub fn reference(&self) -> Arc<Reference> {
+        self.reference.borrow().clone()
+    }
+
+    /// Changes of the reference.
+    pub fn reference_changes(&self) -> watch::Receiver<Arc<Reference>> {
+        self.reference.clone()
+    }
+
+    /// How each partition is.
+    pub fn statuses(&self) -> Vec<Status> {
+        self.statuses.iter().map(|s| s.borrow().clone()).collect()
+    }
+
+    /// Waits until every partition is led, or has stopped.
+    pub async fn settled(&self) {
+        for status in &self.statuses {
+            let mut status = status.clone();
+            // A closed channel means that the loop is gone; the process is ending then.
+            let _ = status.wait_for(|s| matches!(s.phase, Phase::Leading | Phase::Stopped(_))).await;
+        }
+    }
+
+    /// The clock it runs on.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.config.clock
+    }
+
+    /// Its topics.
+    pub fn topics(&self) -> &Topics {
+        &self.config.topics
+    }
+}

@@ -1,1 +1,24 @@
-//! To come.
+//! What the fleet decides: the lifecycle as a table ([`edges`]), the deciders of device and site, and what people are told
+//! about a device ([`why`], [`baseline`]). Synchronous, total, deterministic: time, ids and look-ups enter as arguments.
+//!
+//! [`Fleet`] is the one [`Decider`]; its state is an [`Entity`].
+
+pub mod baseline;
+mod conditions;
+mod decider;
+pub mod device;
+pub mod edges;
+mod fleet;
+pub mod guards;
+mod reference;
+mod refusal;
+pub mod site;
+pub mod why;
+
+pub use conditions::{ConditionType, Sense, condition_type, condition_types};
+pub use decider::{Context, Decider, Observed, Request, Sighting, Wait};
+pub use device::Device;
+pub use fleet::{Entity, Fleet};
+pub use reference::Reference;
+pub use refusal::Refusal;
+pub use site::Site;

@@ -1,0 +1,103 @@
+//! Waiting for the decision of a command.
+
+use crate::ledger::Remembered;
+use fleet_log::{AppendError, Fut};
+use fleet_schemas::{Command, CommandId, Decision, Hash, OperationId, Outcome};
+use std::{collections::HashMap, sync::Arc, sync::Mutex, time::Duration};
+use tokio::sync::oneshot;
+
+/// What became of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The decision and what it came to.
+    pub decided: Remembered,
+    /// Whether it had been decided before: this is the answer of then.
+    pub repeated: bool,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// Determinate: the command was never put.
+    #[error("the command could not be stored: {0}")]
+    NotStored(String),
+    /// It may be decided yet; asking again with the same id tells.
+    #[error("the command is not decided yet")]
+    Pending,
+    /// The same id was used for another request.
+    #[error("this id was used for another request")]
+    IdReused,
+}
+
+type Waiter = (Hash, oneshot::Sender<Result<Answer, AskError>>);
+
+/// Who waits for which command.
+#[derive(Default)]
+pub struct Outcomes {
+    waiting: Mutex<HashMap<CommandId, Vec<Waiter>>>,
+}
+
+/// SHA-256 of what a command asks: everything but its id, its times and its trace.
+pub(crate) fn hash(command: &Command) -> Hash {
+    let mut asked = command.clone();
+    asked.id = CommandId(uuid::Uuid::nil());
+    (asked.issued_at, asked.not_after, asked.trace_id) = (fleet_schemas::Timestamp(0), fleet_schemas::Timestamp(0), String::new());
+    Hash::of(&fleet_schemas::encode(&asked))
+}
+
+impl Outcomes {
+    /// Waits for `command`; to be called before it is appended.
+    pub fn wait(&self, command: CommandId, ask_hash: Hash) -> oneshot::Receiver<Result<Answer, AskError>> {
+        let (tell, told) = oneshot::channel();
+        let mut waiting = self.waiting.lock().unwrap_or_else(|e| e.into_inner());
+        let waiters = waiting.entry(command).or_default();
+        waiters.retain(|(_, tell)| !tell.is_closed());
+        waiters.push((ask_hash, tell));
+        told
+    }
+
+    /// A decision was read back, or found in memory.
+    pub(crate) fn tell(&self, command: CommandId, decided: &Remembered, repeated: bool) {
+        let waiters = self.waiting.lock().unwrap_or_else(|e| e.into_inner()).remove(&command);
+        for (ask_hash, tell) in waiters.unwrap_or_default() {
+            let same = ask_hash == decided.ask_hash;
+            let answer = if same { Ok(Answer { decided: decided.clone(), repeated }) } else { Err(AskError::IdReused) };
+            // Who waited may have left.
+            let _ = tell.send(answer);
+        }
+    }
+
+    /// The same for a decision that memory has no room for.
+    pub(crate) fn tell_decision(&self, decision: &Decision, at: (u32, u64)) {
+        if let (Some(command), Some(ask_hash)) = (decision.cause.command, decision.cause.ask_hash) {
+            let operation = decision.events.iter().any(|e| e.r#type == "OperationStarted").then(|| OperationId::of(decision.id));
+            let outcome: Arc<Outcome> = Arc::new(decision.outcome.clone());
+            let decided = Remembered { ask_hash, outcome, decision: decision.id, version: decision.version, operation, at };
+            self.tell(command, &decided, false);
+        }
+    }
+
+    /// Forgets waiters that left.
+    pub(crate) fn sweep(&self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(|e| e.into_inner());
+        waiting.retain(|_, waiters| {
+            waiters.retain(|(_, tell)| !tell.is_closed());
+            !waiters.is_empty()
+        });
+    }
+}
+
+pub(crate) async fn answer(
+    told: oneshot::Receiver<Result<Answer, AskError>>,
+    appended: Fut<'static, Result<(), AppendError>>,
+    patience: Duration,
+) -> Result<Answer, AskError> {
+    let decided = async {
+        match appended.await {
+            Err(AppendError::NotStored(why)) => Err(AskError::NotStored(why)),
+            // Unknown: it may be there all the same, so wait for its decision.
+            Ok(()) | Err(AppendError::Unknown(_)) => told.await.unwrap_or(Err(AskError::Pending)),
+        }
+    };
+    tokio::time::timeout(patience, decided).await.unwrap_or(Err(AskError::Pending))
+}

@@ -1,0 +1,42 @@
+//! Founding a journal: one Genesis per partition, all of one journal.
+
+use crate::Topics;
+use fleet_log::{EventLog, Item, Record, TopicPartition};
+use fleet_schemas::{Genesis, JournalId, JournalRecord, Timestamp, topics as names};
+use uuid::Uuid;
+
+/// Writes the Genesis of every partition that is empty. A half-founded journal is completed under the id it began with.
+pub async fn found(log: &dyn EventLog, topics: &Topics, now: Timestamp) -> Result<JournalId, fleet_log::Error> {
+    let mut journal = None;
+    for partition in 0..topics.partitions {
+        let at = topics.at(names::JOURNAL, partition);
+        if let Some(found) = genesis_of(log, &at).await? {
+            journal.get_or_insert(found);
+        }
+    }
+    let journal = journal.unwrap_or(JournalId(Uuid::new_v4()));
+    for partition in 0..topics.partitions {
+        let at = topics.at(names::JOURNAL, partition);
+        if log.bounds(at.clone()).await?.end == 0 {
+            let record = JournalRecord::Genesis(Genesis { journal, partition, created_at: now, from: None });
+            let record = Record { key: format!("genesis/{partition}").into(), value: record.encode().into() };
+            log.append(at, vec![record]).await.map_err(|e| fleet_log::Error::Io(format!("the journal could not be founded: {e}")))?;
+        }
+    }
+    Ok(journal)
+}
+
+async fn genesis_of(log: &dyn EventLog, at: &TopicPartition) -> Result<Option<JournalId>, fleet_log::Error> {
+    if log.bounds(at.clone()).await?.end == 0 {
+        return Ok(None);
+    }
+    match log.read(&[(at.clone(), 0)]).next().await {
+        Ok(Item::Record(stored)) => match JournalRecord::decode(&stored.record.value) {
+            Ok(JournalRecord::Genesis(genesis)) => Ok(Some(genesis.journal)),
+            // Whatever else stands there stops that partition when it is read, with its own words.
+            _ => Ok(None),
+        },
+        Ok(Item::End { .. }) => Ok(None),
+        Err(e) => Err(fleet_log::Error::Io(e.to_string())),
+    }
+}

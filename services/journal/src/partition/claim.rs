@@ -1,0 +1,62 @@
+//! Claiming: append a claim, and lead when it has been read back as the first of its term.
+
+use super::{Desk, End, Phase, jitter, tail::Met, tail::Tail};
+use fleet_log::{AppendError, Record};
+use fleet_schemas::{Claim, JournalRecord, topics as names};
+use std::time::Duration;
+
+/// Catching up makes progress, or the process fails loudly.
+const NO_PROGRESS: Duration = Duration::from_secs(30);
+
+/// Reads to the end, claims, and reads until the claim is met. Catching up means having read one's own claim, never "position = end".
+pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<u64, End> {
+    desk.status.send_modify(|s| s.phase = Phase::Following);
+    while step(desk, tail).await? == Met::Record {}
+    let term = tail.ledger.position.term + 1;
+    desk.status.send_modify(|s| s.phase = Phase::Claiming);
+    put(desk, term).await?;
+    loop {
+        let standing = tail.ledger.position.term;
+        if standing == term && tail.ledger.position.claimant == Some(desk.boot) {
+            metrics::counter!("fm_leader_claims_total", "result" => "won").increment(1);
+            return Ok(term);
+        }
+        if standing >= term {
+            metrics::counter!("fm_leader_claims_total", "result" => "lost").increment(1);
+            return Err(End::SteppedDown(format!("term {standing} went to another")));
+        }
+        step(desk, tail).await?;
+    }
+}
+
+async fn put(desk: &Desk, term: u64) -> Result<(), End> {
+    let claim = JournalRecord::Claim(Claim { term, leader: Some(desk.boot), recorded_at: desk.config.clock.now() });
+    let record = Record { key: format!("claim/{}", desk.partition).into(), value: claim.encode().into() };
+    let at = desk.config.topics.at(names::JOURNAL, desk.partition);
+    let mut pause = Duration::from_millis(50);
+    loop {
+        match desk.config.log.append(at.clone(), vec![record.clone()]).await {
+            Ok(()) => return Ok(()),
+            // It may stand there all the same; a second one of the same term would only be dropped.
+            Err(AppendError::Unknown(why)) => return Err(End::SteppedDown(format!("the claim may be lost: {why}"))),
+            Err(AppendError::NotStored(why)) => {
+                tracing::warn!(partition = desk.partition, why, "the claim is tried again");
+                tokio::select! {
+                    () = desk.cancel.cancelled() => return Err(End::Cancelled),
+                    () = tokio::time::sleep(jitter(pause)) => pause = (pause * 2).min(Duration::from_secs(5)),
+                }
+            }
+        }
+    }
+}
+
+async fn step(desk: &Desk, tail: &mut Tail) -> Result<Met, End> {
+    tokio::select! {
+        biased;
+        () = desk.cancel.cancelled() => Err(End::Cancelled),
+        met = tail.step(desk) => met,
+        () = tokio::time::sleep(NO_PROGRESS) => {
+            Err(End::Fatal(format!("catching up with the journal made no progress for {} s: the log does not answer", NO_PROGRESS.as_secs())))
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! One input becomes at most one decision: the input's events, then the plan's, in the same record.
+
+use super::batch::{Batch, Draft};
+use crate::{Ledger, ask, ledger::panic_text};
+use fleet_lifecycle::{Context, Decider, Entity, Fleet, Observed, Reference, Refusal, Request, Sighting, Wait};
+use fleet_log::Stored;
+use fleet_schemas::{
+    Actor, Ask, Cause, CauseKind, Command, Event, Fact, Observation, Outcome, OutcomeKind, StreamId, decode,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What an input came to.
+pub(crate) enum Judged {
+    /// Nothing to record.
+    Nothing,
+    /// A decision.
+    Decision(Box<Draft>),
+    /// It cannot be used: keep it where people see it; and record this, where somebody waits for an answer.
+    Park(String, Option<Box<Draft>>),
+    /// A command that was decided before; who waits gets the answer of then.
+    Repeated(fleet_schemas::CommandId),
+}
+
+/// Everything a judgement looks at.
+pub(crate) struct Bench<'a> {
+    pub(crate) partition: u32,
+    pub(crate) partitions: u32,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) batch: &'a Batch,
+    pub(crate) reference: &'a Reference,
+}
+
+fn cause(kind: CauseKind, offset: Option<u64>) -> Cause {
+    Cause { kind, command: None, ask_hash: None, observation: None, source: None, wait: None, decision: None, index: None, offset }
+}
+
+impl Bench<'_> {
+    fn homeless(&self, stream: &StreamId) -> Option<String> {
+        let home = stream.partition(self.partitions);
+        (home != self.partition).then(|| format!("{stream} belongs into partition {home}"))
+    }
+
+    fn stopped(&self, stream: &StreamId) -> Option<String> {
+        self.ledger.streams.get(stream)?.stopped.as_ref().map(|why| format!("its stream is stopped: {why}"))
+    }
+
+    fn context<'c>(&'c self, stream: &'c StreamId, version: u64, actor: &'c Actor, reason: &'c str) -> Context<'c> {
+        Context { now: self.batch.now, stream, version, decision: self.batch.decision_id(), actor, reason, reference: self.reference }
+    }
+
+    pub(crate) fn command(&self, input: &Stored) -> Judged {
+        let command: Command = match decode(&input.record.value) {
+            Ok(command) => command,
+            Err(e) => return Judged::Park(e.to_string(), None),
+        };
+        if let Some(why) = self.homeless(&command.stream).or_else(|| self.stopped(&command.stream)) {
+            return Judged::Park(why, None);
+        }
+        let known = self.ledger.streams.get(&command.stream).and_then(|s| s.memory.get(&command.id));
+        if known.is_some() || self.batch.asked(&command.id).is_some() {
+            return Judged::Repeated(command.id);
+        }
+        let mut draft = Draft {
+            stream: command.stream.clone(),
+            cause: Cause { command: Some(command.id), ask_hash: Some(ask::hash(&command)), ..cause(CauseKind::Command, Some(input.offset)) },
+            actor: command.actor.clone(),
+            reason: command.reason.clone(),
+            trace_id: command.trace_id.clone(),
+            outcome: Outcome::accepted(),
+            events: vec![],
+            occurred_at: Some(command.issued_at),
+            observed_at: None,
+            received_at: Some(fleet_schemas::Timestamp(input.appended_at)),
+        };
+        match catch_unwind(AssertUnwindSafe(|| self.judge(&command))) {
+            Ok(Ok((outcome, events))) => (draft.outcome, draft.events) = (outcome, events),
+            Ok(Err(undecodable)) => {
+                draft.outcome = rejected(&internal("undecodable", &undecodable));
+                return Judged::Park(undecodable, Some(Box::new(draft)));
+            }
+            Err(panic) => {
+                let why = panic_text(&*panic);
+                draft.outcome = rejected(&internal("internal", &why));
+                return Judged::Park(format!("the decider panicked: {why}"), Some(Box::new(draft)));
+            }
+        }
+        Judged::Decision(Box::new(draft))
+    }
+
+    fn judge(&self, command: &Command) -> Result<(Outcome, Vec<Event>), String> {
+        let ask = Ask::decode(&command.ask).map_err(|e| e.to_string())?;
+        let (state, head) = self.batch.stream(self.ledger, &command.stream);
+        let ctx = self.context(&command.stream, head.version, &command.actor, &command.reason);
+        let judged = self.admissible(command).and_then(|()| {
+            let request = Request { ask, expected_version: command.expected_version };
+            Fleet::decide(&state, &request, &ctx).map(|events| planned(&state, events, &ctx))
+        });
+        Ok(match judged {
+            Ok(events) if command.dry_run => (rehearsed(&events), vec![]),
+            Ok(events) => (Outcome::accepted(), events),
+            Err(refusal) if command.dry_run => (Outcome { kind: OutcomeKind::Noted, ..rejected(&refusal) }, vec![]),
+            Err(refusal) => (rejected(&refusal), vec![]),
+        })
+    }
+
+    fn admissible(&self, command: &Command) -> Result<(), Refusal> {
+        if self.batch.now > command.not_after {
+            let (expected, seen) = (format!("a decision by {}", command.not_after), self.batch.now.to_string());
+            return Err(Refusal::new("expired", "not_after", expected, seen, "ask again"));
+        }
+        if self.ledger.streams.get(&command.stream).is_some_and(|s| s.memory.full()) {
+            let expected = format!("fewer than {} commands a day", crate::ledger::MEMORY_CAP);
+            return Err(Refusal::new("too-many-commands", "memory", expected, "as many already", "ask again tomorrow, or batch the requests"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn observation(&self, input: &Stored) -> (Judged, Option<(StreamId, Sighting)>) {
+        let observation: Observation = match decode(&input.record.value) {
+            Ok(observation) => observation,
+            Err(e) => return (Judged::Park(e.to_string(), None), None),
+        };
+        let stream = observation.stream.clone();
+        if let Some(why) = self.homeless(&stream).or_else(|| self.stopped(&stream)) {
+            return (Judged::Park(why, None), None);
+        }
+        let fact = match Fact::decode(&observation.fact) {
+            Ok(fact) => fact,
+            Err(e) => return (Judged::Park(e.to_string(), None), None),
+        };
+        let sighting = Sighting {
+            fact,
+            site: observation.site.clone(),
+            source: observation.source,
+            native_id: observation.native_id.clone(),
+            seq: observation.source_seq.clone(),
+            observed_at: observation.observed_at,
+            sent_at: observation.sent_at,
+        };
+        let actor = Actor {
+            subject: format!("agent:{}", observation.source),
+            client: observation.client.clone(),
+            on_behalf_of: None,
+            reach: vec![observation.site.to_string()],
+        };
+        let judged = match catch_unwind(AssertUnwindSafe(|| self.observe(&stream, &sighting, &actor))) {
+            Ok(seen) if seen.events.is_empty() && seen.note.is_none() => Judged::Nothing,
+            Ok(seen) => Judged::Decision(Box::new(Draft {
+                stream: stream.clone(),
+                cause: Cause {
+                    observation: Some(observation.id),
+                    source: Some(observation.source),
+                    ..cause(CauseKind::Observation, Some(input.offset))
+                },
+                actor,
+                reason: String::new(),
+                trace_id: observation.trace_id.clone(),
+                outcome: Outcome::noted(seen.note.unwrap_or_default()),
+                events: seen.events,
+                occurred_at: None,
+                observed_at: Some(observation.observed_at),
+                received_at: Some(observation.received_at),
+            })),
+            Err(panic) => Judged::Park(format!("the decider panicked: {}", panic_text(&*panic)), None),
+        };
+        (judged, Some((stream, sighting)))
+    }
+
+    fn observe(&self, stream: &StreamId, sighting: &Sighting, actor: &Actor) -> Observed<Event> {
+        let (state, head) = self.batch.stream(self.ledger, stream);
+        let ctx = self.context(stream, head.version, actor, "");
+        let seen = Fleet::observe(&state, sighting, &ctx);
+        if seen.events.is_empty() { seen } else { Observed { events: planned(&state, seen.events, &ctx), note: seen.note } }
+    }
+
+    /// A wait fell due, or the reference changed under a stream.
+    pub(crate) fn own(&self, stream: &StreamId, wait: Option<&Wait>) -> Result<Option<Draft>, String> {
+        let actor = Actor::system("decider");
+        let (state, head) = self.batch.stream(self.ledger, stream);
+        let ctx = self.context(stream, head.version, &actor, "");
+        let events = catch_unwind(AssertUnwindSafe(|| match wait {
+            Some(wait) => match Fleet::expire(&state, wait, &ctx) {
+                none if none.is_empty() => none,
+                events => planned(&state, events, &ctx),
+            },
+            None => Fleet::plan(&state, &ctx),
+        }))
+        .map_err(|panic| panic_text(&*panic))?;
+        let cause = match wait {
+            Some(wait) => Cause { wait: Some(wait.kind), ..cause(CauseKind::Deadline, None) },
+            None => cause(CauseKind::Reference, Some(self.reference.next)),
+        };
+        Ok((!events.is_empty()).then(|| Draft {
+            stream: stream.clone(),
+            cause,
+            actor: actor.clone(),
+            reason: String::new(),
+            trace_id: String::new(),
+            outcome: Outcome::noted(""),
+            events,
+            occurred_at: None,
+            observed_at: None,
+            received_at: None,
+        }))
+    }
+}
+
+/// The input's events, and what the plan adds once they are folded in.
+fn planned(state: &Entity, mut events: Vec<Event>, ctx: &Context<'_>) -> Vec<Event> {
+    let mut after = state.clone();
+    events.iter().for_each(|e| Fleet::evolve(&mut after, e, ctx.now));
+    events.extend(Fleet::plan(&after, ctx));
+    events
+}
+
+fn rejected(refusal: &Refusal) -> Outcome {
+    Outcome {
+        kind: OutcomeKind::Rejected,
+        code: refusal.code.into(),
+        guard: refusal.guard.into(),
+        expected: refusal.expected.to_string(),
+        seen: refusal.seen.to_string(),
+        helps: refusal.helps.to_string(),
+    }
+}
+
+fn internal(code: &'static str, why: &str) -> Refusal {
+    Refusal::new(code, "decider", "a request that can be decided", why.to_owned(), "the input is parked; report it with its text")
+}
+
+/// What a rehearsal says: the events that would have been.
+fn rehearsed(events: &[Event]) -> Outcome {
+    let name = |event: &Event| match event {
+        Event::Device(fleet_schemas::DeviceEvent::PhaseChanged(p)) => format!("PhaseChanged to {}", p.to),
+        other => other.name().to_owned(),
+    };
+    let names: Vec<_> = events.iter().map(name).collect();
+    Outcome { seen: names.join(", "), ..Outcome::noted("dry-run") }
+}
+
+/// Whether a sighting is a complete look at a source of a site.
+pub(crate) fn is_look(sighting: &Sighting) -> bool {
+    matches!(sighting.fact, Fact::SweepCompleted(_))
+}

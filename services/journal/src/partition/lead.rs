@@ -1,0 +1,385 @@
+//! Leading: gather, decide, append one batch, read it back, answer, arm timers; and again.
+
+use super::{Desk, End, Phase, batch, batch::Batch, jitter, judge, judge::Bench, judge::Judged, looks, tail::Met, tail::Tail};
+use crate::{park::park, retention::Marks, topics::Topics};
+use fleet_lifecycle::{Fleet, Reference};
+use fleet_log::{AppendError, Item, ReadFault, Reader, Stored};
+use fleet_schemas::{Inputs, MINUTE, Micros, StreamId, Timestamp, topics as names};
+use futures::FutureExt;
+use std::{collections::VecDeque, sync::Arc, time::Duration, time::Instant};
+use tokio::sync::watch;
+
+/// Inputs without a decision after which a Progress is written.
+const PROGRESS_INPUTS: u64 = 10_000;
+/// Time after which one is written where anything was read.
+const PROGRESS_AFTER: Micros = 10 * MINUTE;
+/// Streams planned at once after a change of the reference.
+const SLICE: usize = 500;
+/// The loop goes round at least this often, so that health checks see it live.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// What a leader has beside the tail.
+struct Lead<'a> {
+    desk: &'a Desk,
+    tail: &'a mut Tail,
+    term: u64,
+    reader: Box<dyn Reader>,
+    /// Where the inputs stand that were taken from the reader.
+    passed: Inputs,
+    /// Inputs passed since the last record that says so.
+    unrecorded: u64,
+    recorded_at: Timestamp,
+    reference: Arc<Reference>,
+    changes: watch::Receiver<Arc<Reference>>,
+    dirty: VecDeque<StreamId>,
+    /// Deadlines up to `0` may fire once the inputs are read up to `1`.
+    barrier: Option<(Timestamp, Inputs)>,
+    marks: [Marks; 2],
+    trimmed_at: Timestamp,
+}
+
+/// Leads `term` until overtaken or cancelled.
+pub(super) async fn lead(desk: &Desk, tail: &mut Tail, term: u64) -> End {
+    match Lead::begin(desk, tail, term).await {
+        Ok(mut lead) => loop {
+            if let Err(end) = lead.round().await {
+                return lead.finish(end).await;
+            }
+        },
+        Err(end) => end,
+    }
+}
+
+impl<'a> Lead<'a> {
+    async fn begin(desk: &'a Desk, tail: &'a mut Tail, term: u64) -> Result<Self, End> {
+        let mut changes = desk.reference.clone();
+        let needs = tail.ledger.reference;
+        let reference = if desk.partition == 0 {
+            Arc::default()
+        } else {
+            // A leader decides only at or past the highest reference position accepted in its partition.
+            tokio::select! {
+                () = desk.cancel.cancelled() => return Err(End::Cancelled),
+                found = changes.wait_for(|r| r.next >= needs) => found.map_err(|_| End::Cancelled)?.clone(),
+            }
+        };
+        let passed = tail.ledger.inputs.clone();
+        let at = |topic| desk.config.topics.at(topic, desk.partition);
+        let from = [(at(names::COMMANDS), passed.commands), (at(names::OBSERVATIONS), passed.observations)];
+        let reader = desk.config.log.read(&from);
+        let now = desk.config.clock.now();
+        looks::restore(tail, now);
+        tail.timers = Default::default();
+        for (id, stream) in &tail.ledger.streams {
+            tail.timers.set(id, &stream.entity);
+        }
+        let dirty = tail.ledger.streams.iter().filter(|(_, s)| s.entity.device().is_some()).map(|(id, _)| id.clone()).collect();
+        desk.status.send_modify(|s| {
+            s.phase = Phase::Leading;
+            s.stats.claims += 1;
+        });
+        metrics::gauge!("fm_leader_term", "partition" => desk.partition.to_string()).set(term as f64);
+        tracing::info!(partition = desk.partition, term, streams = tail.ledger.streams.len(), "leading");
+        let (unrecorded, recorded_at, trimmed_at) = (0, now, now);
+        let (barrier, marks) = (None, Default::default());
+        Ok(Self { desk, tail, term, reader, passed, unrecorded, recorded_at, reference, changes, dirty, barrier, marks, trimmed_at })
+    }
+
+    /// The partition's time: never before the last accepted record.
+    fn now(&self) -> Timestamp {
+        self.desk.config.clock.now().max(Timestamp(self.tail.ledger.position.recorded_at))
+    }
+
+    async fn round(&mut self) -> Result<(), End> {
+        if self.desk.cancel.is_cancelled() {
+            return Err(End::Cancelled);
+        }
+        self.desk.status.send_modify(|s| {
+            (s.beat, s.term) = (Instant::now(), self.term);
+            s.stats.decisions = self.tail.ledger.decisions;
+            (s.stats.fenced, s.stats.streams) = (self.tail.ledger.fenced, self.tail.ledger.streams.len());
+        });
+        self.see_reference();
+        let next_n = self.tail.standing(self.desk, self.term)?;
+        let mut batch = Batch::new(self.term, self.desk.boot, self.desk.partition, next_n, self.now(), self.reference.next);
+        self.deadlines(&mut batch).await;
+        let more = self.gather(&mut batch).await?;
+        self.plan_dirty(&mut batch);
+        if batch.records.is_empty() && self.progress_due(batch.now) {
+            batch.progress(&self.passed, looks::of(&self.tail.ledger));
+        }
+        if !batch.records.is_empty() {
+            self.commit(batch).await?;
+        } else if !more && self.dirty.is_empty() {
+            self.wait().await?;
+        }
+        self.trim().await;
+        Ok(())
+    }
+
+    /// Takes a new reference, and marks the streams that the change can concern.
+    fn see_reference(&mut self) {
+        if self.desk.partition == 0 || !self.changes.has_changed().unwrap_or(false) {
+            return;
+        }
+        let now = self.changes.borrow_and_update().clone();
+        let before = std::mem::replace(&mut self.reference, now);
+        let concerned = self.tail.ledger.streams.iter().filter(|(_, s)| Fleet::concerned(&s.entity, &before, &self.reference));
+        let concerned: Vec<_> = concerned.map(|(id, _)| id.clone()).collect();
+        if self.dirty.is_empty() {
+            self.dirty.extend(concerned);
+        } else {
+            let waiting: std::collections::HashSet<_> = self.dirty.iter().cloned().collect();
+            self.dirty.extend(concerned.into_iter().filter(|id| !waiting.contains(id)));
+        }
+    }
+
+    fn bench<'b>(&'b self, batch: &'b Batch) -> Bench<'b> {
+        let partitions = self.desk.config.topics.partitions;
+        Bench { partition: self.desk.partition, partitions, ledger: &self.tail.ledger, batch, reference: &self.reference }
+    }
+
+    /// Takes inputs that are there without waiting, and decides them. True when more may be there.
+    async fn gather(&mut self, batch: &mut Batch) -> Result<bool, End> {
+        let mut taken = 0;
+        while !batch.full() && taken < 4 * batch::MAX_DECISIONS {
+            let Some(item) = self.reader.next().now_or_never() else { return Ok(false) };
+            match item {
+                Ok(Item::Record(stored)) => self.decide(batch, stored).await,
+                Ok(Item::End { .. }) => {}
+                Err(e) => return Err(self.input_fault(e)),
+            }
+            taken += 1;
+        }
+        Ok(true)
+    }
+
+    fn input_fault(&self, e: fleet_log::ReadError) -> End {
+        match e.fault {
+            ReadFault::Io(why) => End::SteppedDown(format!("reading {} failed: {why}", e.at)),
+            ReadFault::Gone { .. } | ReadFault::BeyondEnd { .. } | ReadFault::Gap { .. } => {
+                End::Stopped(format!("inputs-lost: {e}; inputs that were acknowledged are not there; restore the log from a backup"))
+            }
+        }
+    }
+
+    async fn decide(&mut self, batch: &mut Batch, input: Stored) {
+        let observations = input.at.topic.ends_with(names::OBSERVATIONS);
+        let next = input.offset + 1;
+        self.marks[usize::from(observations)].passed(Timestamp(input.appended_at), next, input.record.value.len());
+        let (judged, seen) = if observations { self.bench(batch).observation(&input) } else { (self.bench(batch).command(&input), None) };
+        if observations {
+            self.passed.observations = next;
+        } else {
+            self.passed.commands = next;
+        }
+        self.unrecorded += 1;
+        match judged {
+            Judged::Nothing => {}
+            Judged::Decision(draft) => self.push(batch, &input, *draft).await,
+            Judged::Park(why, draft) => {
+                park(&self.desk.config, &input, &why).await;
+                if let Some(draft) = draft {
+                    self.push(batch, &input, *draft).await;
+                }
+            }
+            Judged::Repeated(command) => self.repeated(command, &input),
+        }
+        if let Some((stream, sighting)) = seen.filter(|(_, s)| judge::is_look(s)) {
+            self.looked(&stream, &sighting);
+        }
+    }
+
+    async fn push(&mut self, batch: &mut Batch, input: &Stored, draft: batch::Draft) {
+        let (stream, cause, actor) = (draft.stream.clone(), draft.cause.clone(), draft.actor.clone());
+        if let Err(why) = batch.push(&self.tail.ledger, draft, &self.passed) {
+            park(&self.desk.config, input, &why).await;
+            if cause.command.is_some() {
+                let outcome = fleet_schemas::Outcome {
+                    kind: fleet_schemas::OutcomeKind::Rejected,
+                    code: "too-large".into(),
+                    guard: "size".into(),
+                    expected: "a decision that fits a record".into(),
+                    seen: why,
+                    helps: "the input is parked; report it with its text".into(),
+                };
+                let (occurred_at, observed_at, received_at) = (None, None, Some(Timestamp(input.appended_at)));
+                let (reason, trace_id, events) = (String::new(), String::new(), vec![]);
+                let small = batch::Draft { stream, cause, actor, reason, trace_id, outcome, events, occurred_at, observed_at, received_at };
+                if let Err(why) = batch.push(&self.tail.ledger, small, &self.passed) {
+                    tracing::error!(why, "a rejection could not be recorded");
+                }
+            }
+        }
+    }
+
+    fn repeated(&self, command: fleet_schemas::CommandId, input: &Stored) {
+        let stream = std::str::from_utf8(&input.record.key).ok().and_then(|k| k.parse::<StreamId>().ok());
+        let stream = stream.and_then(|s| self.tail.ledger.streams.get(&s));
+        // One that is only in the batch is answered when that is read back.
+        if let Some(answer) = stream.and_then(|s| s.memory.get(&command)) {
+            self.desk.outcomes.tell(command, answer, true);
+        }
+    }
+
+    fn looked(&mut self, stream: &StreamId, sighting: &fleet_lifecycle::Sighting) {
+        if let Some(known) = self.tail.ledger.streams.get_mut(stream) {
+            Fleet::looked(&mut known.entity, sighting.source, sighting.observed_at);
+            self.tail.timers.set(stream, &known.entity);
+        }
+    }
+
+    /// A deadline fires only when the inputs have been read up to an end that was taken after it fell due.
+    async fn deadlines(&mut self, batch: &mut Batch) {
+        if self.barrier.is_none() && self.tail.timers.next().is_some_and(|due| due <= batch.now) {
+            let end = async |topic| self.desk.config.log.bounds(self.desk.config.topics.at(topic, self.desk.partition)).await.map(|b| b.end);
+            match (end(names::COMMANDS).await, end(names::OBSERVATIONS).await) {
+                (Ok(commands), Ok(observations)) => self.barrier = Some((batch.now, Inputs { commands, observations })),
+                (Err(error), _) | (_, Err(error)) => tracing::warn!(%error, "the end of the inputs cannot be told; deadlines wait"),
+            }
+        }
+        let Some((until, ends)) = self.barrier.clone() else { return };
+        if self.passed.commands < ends.commands || self.passed.observations < ends.observations {
+            return;
+        }
+        self.barrier = None;
+        for (stream, wait) in self.tail.timers.due(until, batch::MAX_DECISIONS / 2) {
+            self.own(batch, &stream, Some(&wait));
+        }
+    }
+
+    fn plan_dirty(&mut self, batch: &mut Batch) {
+        for _ in 0..SLICE {
+            if batch.full() {
+                return;
+            }
+            let Some(stream) = self.dirty.pop_front() else { return };
+            self.own(batch, &stream, None);
+        }
+    }
+
+    fn own(&mut self, batch: &mut Batch, stream: &StreamId, wait: Option<&fleet_lifecycle::Wait>) {
+        if self.tail.ledger.streams.get(stream).is_none_or(|s| s.stopped.is_some()) {
+            self.tail.timers.mute(stream);
+            return;
+        }
+        let pushed = match self.bench(batch).own(stream, wait) {
+            Ok(Some(draft)) => batch.push(&self.tail.ledger, draft, &self.passed),
+            Ok(None) => {
+                if wait.is_some() {
+                    // Nothing follows from it: it is not asked again before the stream changes.
+                    self.tail.timers.mute(stream);
+                }
+                Ok(())
+            }
+            Err(panic) => Err(format!("the decider panicked: {panic}")),
+        };
+        if let Err(why) = pushed {
+            tracing::error!(%stream, ?wait, why, "a deadline or plan could not be decided; the stream waits for its next input");
+            self.tail.timers.mute(stream);
+        }
+    }
+
+    fn progress_due(&self, now: Timestamp) -> bool {
+        self.unrecorded >= PROGRESS_INPUTS || (self.unrecorded > 0 && now.since(self.recorded_at) >= PROGRESS_AFTER)
+    }
+
+    /// One batch in flight: append it, and read it back. Only then is anybody told.
+    async fn commit(&mut self, batch: Batch) -> Result<(), End> {
+        let started = Instant::now();
+        let deadline = tokio::time::Instant::now() + self.desk.config.read_back;
+        let (at, want) = (self.desk.config.topics.at(names::JOURNAL, self.desk.partition), batch.records.len() as u64);
+        let first = self.tail.standing(self.desk, self.term)?;
+        let mut pause = Duration::from_millis(20);
+        loop {
+            match tokio::time::timeout_at(deadline, self.desk.config.log.append(at.clone(), batch.records.clone())).await {
+                Ok(Ok(())) => break,
+                Ok(Err(AppendError::Unknown(why))) => return Err(End::SteppedDown(why)),
+                Err(_) => return Err(End::SteppedDown("the log did not acknowledge in time".into())),
+                Ok(Err(AppendError::NotStored(why))) => {
+                    tracing::warn!(partition = self.desk.partition, why, "a batch is tried again");
+                    tokio::time::sleep(jitter(pause)).await;
+                    pause = (pause * 2).min(Duration::from_secs(2));
+                }
+            }
+        }
+        while self.tail.standing(self.desk, self.term)? < first + want {
+            tokio::time::timeout_at(deadline, self.tail.step(self.desk))
+                .await
+                .map_err(|_| End::SteppedDown("what was appended was not read back in time".into()))??;
+        }
+        (self.unrecorded, self.recorded_at) = (0, batch.now);
+        metrics::histogram!("fm_journal_append_seconds").record(started.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// Waits for an input, a record of somebody else, a deadline, a change of the reference, or the next beat.
+    async fn wait(&mut self) -> Result<(), End> {
+        let due = self.tail.timers.next().filter(|_| self.barrier.is_none());
+        let clock = self.desk.config.clock.clone();
+        let deadline = async {
+            match due {
+                Some(due) => clock.sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        let item = tokio::select! {
+            biased;
+            () = self.desk.cancel.cancelled() => return Err(End::Cancelled),
+            item = self.reader.next() => Some(item),
+            met = self.tail.step(self.desk) => return met.map(|_: Met| ()),
+            changed = self.changes.changed(), if self.desk.partition != 0 => return changed.map_err(|_| End::Cancelled),
+            () = deadline => None,
+            () = tokio::time::sleep(BEAT) => None,
+        };
+        self.desk.outcomes.sweep();
+        match item {
+            Some(Ok(Item::Record(stored))) => self.first(stored).await,
+            Some(Ok(Item::End { .. })) | None => Ok(()),
+            Some(Err(e)) => Err(self.input_fault(e)),
+        }
+    }
+
+    /// An input that ended a wait: decided with whatever else has come by now.
+    async fn first(&mut self, stored: Stored) -> Result<(), End> {
+        let next_n = self.tail.standing(self.desk, self.term)?;
+        self.see_reference();
+        let mut batch = Batch::new(self.term, self.desk.boot, self.desk.partition, next_n, self.now(), self.reference.next);
+        self.decide(&mut batch, stored).await;
+        self.gather(&mut batch).await?;
+        if batch.records.is_empty() { Ok(()) } else { self.commit(batch).await }
+    }
+
+    /// Lets go of decided inputs that are older or more than their topic keeps; never past what is accepted.
+    async fn trim(&mut self) {
+        let now = self.desk.config.clock.now();
+        if now.since(self.trimmed_at) < MINUTE {
+            return;
+        }
+        self.trimmed_at = now;
+        let accepted = &self.tail.ledger.inputs;
+        for (marks, topic, accepted) in
+            self.marks.iter_mut().zip([names::COMMANDS, names::OBSERVATIONS]).zip([accepted.commands, accepted.observations]).map(|((m, t), a)| (m, t, a))
+        {
+            let (age, bytes) = Topics::retention(topic);
+            if let Some(before) = marks.expired(now, age, bytes) {
+                let at = self.desk.config.topics.at(topic, self.desk.partition);
+                if let Err(error) = self.desk.config.log.trim(at, before.min(accepted)).await {
+                    tracing::warn!(%error, topic, "old inputs could not be let go");
+                }
+            }
+        }
+    }
+
+    /// A clean stop says how far the inputs were read.
+    async fn finish(mut self, end: End) -> End {
+        if matches!(end, End::Cancelled) && self.unrecorded > 0 && let Ok(next_n) = self.tail.standing(self.desk, self.term) {
+            let mut batch = Batch::new(self.term, self.desk.boot, self.desk.partition, next_n, self.now(), self.reference.next);
+            batch.progress(&self.passed, looks::of(&self.tail.ledger));
+            if self.commit(batch).await.is_err() {
+                tracing::info!(partition = self.desk.partition, "the last progress was not recorded; the inputs are read again at the next start");
+            }
+        }
+        end
+    }
+}

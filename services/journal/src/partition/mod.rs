@@ -1,0 +1,148 @@
+//! One partition: follow, claim, lead ([`lead`]), and again when overtaken.
+//!
+//! [`batch`] holds what is decided and not read back yet, [`judge`] turns one input into at most one decision, [`timers`] knows
+//! which stream waits until when.
+
+mod batch;
+mod claim;
+mod judge;
+mod lead;
+mod looks;
+mod tail;
+mod timers;
+
+use crate::{Config, Ledger, Outcomes};
+use fleet_lifecycle::Reference;
+use fleet_log::{AppendError, Fut};
+use fleet_schemas::BootId;
+use std::{sync::Arc, time::Duration, time::Instant};
+use tail::Tail;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How a partition is, as people and health checks see it.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The partition.
+    pub partition: u32,
+    /// What it is doing.
+    pub phase: Phase,
+    /// The standing term.
+    pub term: u64,
+    /// When its loop last went round.
+    pub beat: Instant,
+    /// Counters.
+    pub stats: Stats,
+}
+
+/// What a partition is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Reading up to the end.
+    Following,
+    /// Waiting to read its own claim.
+    Claiming,
+    /// Deciding.
+    Leading,
+    /// Stopped for good; the text says why and what a person can do. The others go on.
+    Stopped(String),
+}
+
+/// Counters of a partition.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Decisions accepted, also those of the past.
+    pub decisions: u64,
+    /// Records dropped by the fence.
+    pub fenced: u64,
+    /// Streams.
+    pub streams: usize,
+    /// Claims that this loop won.
+    pub claims: u64,
+}
+
+impl Status {
+    pub(crate) fn new(partition: u32) -> Self {
+        Self { partition, phase: Phase::Following, term: 0, beat: Instant::now(), stats: Stats::default() }
+    }
+}
+
+/// What ends a time of following or leading.
+pub(crate) enum End {
+    /// The process stops.
+    Cancelled,
+    /// Overtaken, or unsure of what was stored: drop what is speculative and claim again.
+    SteppedDown(String),
+    /// Nothing further of this partition may be believed.
+    Stopped(String),
+    /// The log does not answer: fail loudly, restart is the recovery.
+    Fatal(String),
+}
+
+/// Everything that the loop of one partition has.
+pub(crate) struct Desk {
+    pub(crate) config: Config,
+    pub(crate) partition: u32,
+    pub(crate) boot: BootId,
+    pub(crate) outcomes: Arc<Outcomes>,
+    pub(crate) reference: watch::Receiver<Arc<Reference>>,
+    pub(crate) status: watch::Sender<Status>,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// Follows and leads `partition` until `cancel`.
+pub(crate) async fn run(
+    config: Config,
+    partition: u32,
+    boot: BootId,
+    outcomes: Arc<Outcomes>,
+    reference: watch::Receiver<Arc<Reference>>,
+    status: watch::Sender<Status>,
+    cancel: CancellationToken,
+) -> Result<(), fleet_log::Error> {
+    let desk = Desk { config, partition, boot, outcomes, reference, status, cancel };
+    let mut tail = Tail::new(&desk, Ledger::new(partition));
+    let mut pause = Duration::from_millis(20);
+    loop {
+        let end = match claim::claim(&desk, &mut tail).await {
+            Ok(term) => {
+                pause = Duration::from_millis(20);
+                lead::lead(&desk, &mut tail, term).await
+            }
+            Err(end) => end,
+        };
+        match end {
+            End::Cancelled => return Ok(()),
+            End::Fatal(why) => return Err(fleet_log::Error::Io(format!("partition {partition}: {why}"))),
+            End::Stopped(why) => {
+                tracing::error!(partition, why, "partition stopped; a person must look");
+                metrics::gauge!("fm_partition_stopped", "partition" => partition.to_string()).set(1.0);
+                desk.status.send_modify(|s| s.phase = Phase::Stopped(why));
+                desk.cancel.cancelled().await;
+                return Ok(());
+            }
+            End::SteppedDown(why) => {
+                tracing::warn!(partition, why, "stepped down; claiming again");
+                desk.status.send_modify(|s| s.phase = Phase::Following);
+                tokio::time::sleep(jitter(pause)).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        }
+    }
+}
+
+/// Repeats a determinate failure in place, with growing pauses, for as long as it takes. What may have been stored is stored again:
+/// only for records that bear repeating.
+pub(crate) async fn retry(mut append: impl FnMut() -> Fut<'static, Result<(), AppendError>>) {
+    let mut pause = Duration::from_millis(50);
+    while let Err(error) = append().await {
+        tracing::warn!(%error, "an append is tried again");
+        tokio::time::sleep(jitter(pause)).await;
+        pause = (pause * 2).min(Duration::from_secs(5));
+    }
+}
+
+/// Between half and all of `pause`.
+pub(crate) fn jitter(pause: Duration) -> Duration {
+    pause.mul_f64(rand::random_range(0.5..1.0))
+}

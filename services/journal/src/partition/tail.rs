@@ -1,0 +1,81 @@
+//! Reading the journal: every record goes through the ledger, whoever wrote it.
+
+use super::{Desk, End, timers::Timers};
+use crate::{Ledger, ledger::Applied};
+use fleet_fence::NextN;
+use fleet_log::{Item, ReadError, ReadFault, Reader};
+use fleet_schemas::topics as names;
+
+/// The ledger, the reader that feeds it, and the timers of its streams.
+pub(crate) struct Tail {
+    pub(crate) ledger: Ledger,
+    pub(crate) timers: Timers,
+    reader: Box<dyn Reader>,
+}
+
+/// What one step of reading met.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// A record.
+    Record,
+    /// The end of what is there.
+    End,
+}
+
+impl Tail {
+    pub(crate) fn new(desk: &Desk, ledger: Ledger) -> Self {
+        let reader = reader(desk, &ledger);
+        Self { ledger, timers: Timers::default(), reader }
+    }
+
+    /// Reads and applies one record. Cancel safe: nothing is awaited between taking a record and applying it.
+    pub(crate) async fn step(&mut self, desk: &Desk) -> Result<Met, End> {
+        match self.reader.next().await {
+            Ok(Item::End { .. }) => Ok(Met::End),
+            Ok(Item::Record(stored)) => {
+                let fenced = self.ledger.fenced;
+                let applied = self.ledger.apply(&stored).map_err(End::Stopped)?;
+                if self.ledger.fenced > fenced {
+                    metrics::counter!("fm_fenced_records_total").increment(1);
+                }
+                if let Applied::Decision(decision) = applied {
+                    self.applied(desk, &decision, stored.offset);
+                }
+                Ok(Met::Record)
+            }
+            Err(ReadError { fault: ReadFault::Io(why), .. }) => {
+                // A new reader goes on where this one broke; a log that stays away is noticed by whoever awaits a record.
+                tracing::warn!(partition = desk.partition, why, "reading the journal is tried again");
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                self.reader = reader(desk, &self.ledger);
+                Ok(Met::Record)
+            }
+            Err(e) => Err(End::Stopped(format!("{e}; the journal lost records, or another one stands here: restore it from a backup"))),
+        }
+    }
+
+    fn applied(&mut self, desk: &Desk, decision: &fleet_schemas::Decision, offset: u64) {
+        let Some(stream) = self.ledger.streams.get(&decision.stream) else { return };
+        self.timers.set(&decision.stream, &stream.entity);
+        if let Some(command) = decision.cause.command {
+            match stream.memory.get(&command) {
+                Some(answer) if answer.decision == decision.id => desk.outcomes.tell(command, answer, false),
+                _ => desk.outcomes.tell_decision(decision, (desk.partition, offset)),
+            }
+        }
+    }
+
+    /// The n that this term's next record must have, or why we lead no more.
+    pub(crate) fn standing(&self, desk: &Desk, term: u64) -> Result<u64, End> {
+        let position = &self.ledger.position;
+        match position.n {
+            NextN::Is(n) if position.term == term && position.claimant == Some(desk.boot) => Ok(n),
+            NextN::Over if position.term == term => Err(End::SteppedDown("a record of our term is missing".into())),
+            NextN::Is(_) | NextN::Over => Err(End::SteppedDown(format!("term {} was claimed above our {term}", position.term))),
+        }
+    }
+}
+
+fn reader(desk: &Desk, ledger: &Ledger) -> Box<dyn Reader> {
+    desk.config.log.read(&[(desk.config.topics.at(names::JOURNAL, desk.partition), ledger.position.next)])
+}

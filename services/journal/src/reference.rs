@@ -1,0 +1,76 @@
+//! Follows partition 0 of the journal and shows the sites as confirmed.
+
+use crate::{Config, Ledger};
+use fleet_lifecycle::Reference;
+use fleet_log::{Item, Reader};
+use fleet_schemas::{Micros, SECOND, StreamId, Timestamp, topics as names};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Behind the end for longer than this, the reference counts as stale.
+const PATIENCE: Micros = 5 * SECOND;
+/// How often the end is looked at, and a failed reading begun anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Runs until `cancel`. A broken partition 0 leaves the last reference standing, marked stale; the others go on with safer edges.
+pub(crate) async fn follow(config: Config, publish: watch::Sender<Arc<Reference>>, cancel: CancellationToken) -> Result<(), fleet_log::Error> {
+    let mut ledger = Ledger::new(0);
+    let at = config.topics.at(names::JOURNAL, 0);
+    let mut behind_since: Option<Timestamp> = None;
+    let mut reader = config.log.read(&[(at.clone(), 0)]);
+    let mut broken = false;
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            read = read_some(reader.as_mut(), &mut ledger), if !broken => match read {
+                Ok(at_end) => {
+                    if at_end {
+                        behind_since = None;
+                    }
+                    show(&publish, &ledger, at_end.then_some(false));
+                }
+                Err(why) => {
+                    tracing::error!(why, "the reference can no longer be read");
+                    broken = true;
+                    show(&publish, &ledger, Some(true));
+                }
+            },
+            () = tokio::time::sleep(TICK) => {
+                let behind = config.log.bounds(at.clone()).await.is_ok_and(|b| b.end > ledger.position.next);
+                let now = config.clock.now();
+                behind_since = behind.then(|| behind_since.unwrap_or(now));
+                if behind_since.is_some_and(|since| now.since(since) > PATIENCE) {
+                    show(&publish, &ledger, Some(true));
+                    reader = config.log.read(&[(at.clone(), ledger.position.next)]);
+                }
+            }
+        }
+    }
+}
+
+/// Reads what is there; true when the end was met. Cancel safe: a record is applied in the same step that takes it.
+async fn read_some(reader: &mut dyn Reader, ledger: &mut Ledger) -> Result<bool, String> {
+    match reader.next().await {
+        Ok(Item::Record(stored)) => ledger.apply(&stored).map(|_| false),
+        Ok(Item::End { .. }) => Ok(true),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// Shows the sites; only at the end of what is there, so that a start does not show every step of the past.
+fn show(publish: &watch::Sender<Arc<Reference>>, ledger: &Ledger, stale: Option<bool>) {
+    let Some(stale) = stale else { return };
+    let sites = ledger.streams.iter().filter_map(|(id, s)| match (id, s.entity.site()) {
+        (StreamId::Site(id), Some(site)) if s.stopped.is_none() => Some((id.clone(), site.clone())),
+        _ => None,
+    });
+    let now = Reference { next: ledger.position.next, stale, sites: sites.collect() };
+    publish.send_if_modified(|shown| {
+        let differs = **shown != now;
+        if differs {
+            *shown = Arc::new(now);
+        }
+        differs
+    });
+}

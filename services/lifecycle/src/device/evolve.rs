@@ -1,0 +1,155 @@
+//! The fold. No validation, no panic, no I/O: what was decided is so.
+
+use super::state::{Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
+use fleet_schemas::{ConditionChanged, DeviceEvent, Phase, PhaseChanged, SiteId, Source, SourceSeq, TaskKind, TaskPlanned, Timestamp, WaitKind};
+
+/// Marks that are remembered: enough to know an old drain of ours for what it is.
+const MARKS: usize = 16;
+
+/// Folds an event in.
+pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
+    match event {
+        DeviceEvent::InventoryChanged(e) => {
+            let site = e.inventory.site.clone();
+            device.site.get_or_insert_with(|| site.clone());
+            device.inventory = Some(e.inventory.clone());
+            seen(device, Source::Netbox, &site, &e.source_seq);
+        }
+        DeviceEvent::DeviceMoved(e) => {
+            device.profile_site.get_or_insert_with(|| e.from.clone());
+            device.site = Some(e.to.clone());
+        }
+        DeviceEvent::PhaseChanged(e) => phase_changed(device, e, at),
+        DeviceEvent::DrainRedirected(e) => {
+            device.then = Some(e.then);
+            device.cause = e.cause.clone().or(device.cause.take());
+            device.drain_proven = false;
+        }
+        DeviceEvent::DrainProven(_) => device.drain_proven = true,
+        DeviceEvent::StageSkipped(e) => {
+            device.untested.insert(e.stage);
+        }
+        DeviceEvent::ConditionChanged(e) => condition_changed(device, e),
+        DeviceEvent::SchedulerChanged(e) => {
+            device.scheduler = e.section.clone();
+            if let Some(site) = device.site.clone() {
+                seen(device, Source::Slurm, &site, &e.source_seq);
+            }
+        }
+        DeviceEvent::HoldPlaced(e) => {
+            let hold = Hold { by: e.by.clone(), reason: e.reason.clone(), since: at, expires_at: e.expires_at };
+            device.holds.insert(e.name.clone(), hold);
+        }
+        DeviceEvent::HoldLifted(e) => {
+            device.holds.remove(&e.name);
+            device.waits.remove(&(WaitKind::HoldExpiry, e.name.clone()));
+            if e.name == "moved" {
+                device.profile_site = None;
+            }
+        }
+        DeviceEvent::OperationStarted(e) => {
+            device.operation = Some(Operation {
+                id: e.operation,
+                verb: e.verb.clone(),
+                by: e.by.clone(),
+                reason: e.reason.clone(),
+                since: at,
+                deadline: e.deadline,
+            });
+        }
+        DeviceEvent::OperationEnded(_) => {
+            device.operation = None;
+            device.waits.remove(&(WaitKind::Schedulable, String::new()));
+        }
+        DeviceEvent::TaskPlanned(e) => task_planned(device, e, at),
+        DeviceEvent::TaskDone(e) => {
+            if let Some(task) = device.tasks.get_mut(&e.task) {
+                task.state = TaskState::Done;
+            }
+            device.tasks.retain(|id, task| *id != e.task || task.kind == TaskKind::SlurmDrain);
+        }
+        DeviceEvent::TaskWithdrawn(e) => {
+            device.tasks.remove(&e.task);
+        }
+        DeviceEvent::AttentionRaised(e) => {
+            let since = device.attention.get(&e.name).map_or(at, |a| a.since);
+            device.attention.insert(e.name.clone(), Attention { why: e.why.clone(), ways_out: e.ways_out.clone(), since });
+        }
+        DeviceEvent::AttentionCleared(e) => {
+            device.attention.remove(&e.name);
+        }
+        DeviceEvent::WaitArmed(e) => {
+            device.waits.insert((e.wait, e.name.clone()), WaitState { since: e.since, due: e.due, unobservable: None });
+        }
+        DeviceEvent::DeadlineUnobservable(e) => {
+            if let Some(wait) = device.waits.get_mut(&(e.wait, String::new())) {
+                wait.unobservable = Some(e.source);
+            }
+        }
+        DeviceEvent::DriftAccepted(e) => device.accepted_status = Some(e.status.clone()),
+        DeviceEvent::EditJudged(e) => {
+            device.judged_edit = device.judged_edit.max(e.change_id);
+            device.accepted_status = None;
+        }
+    }
+}
+
+fn phase_changed(device: &mut Device, e: &PhaseChanged, at: Timestamp) {
+    if e.to == Phase::Maintenance {
+        device.came_from = match e.from {
+            Some(Phase::Draining) => Some(Phase::InService),
+            from => from,
+        };
+    } else if e.to != Phase::Draining {
+        device.came_from = None;
+    }
+    (device.phase, device.phase_since) = (Some(e.to), at);
+    (device.stage, device.cause, device.then, device.until) = (e.stage, e.cause.clone(), e.then, e.until);
+    device.drain_proven = false;
+    if e.to == Phase::Validating {
+        device.untested.clear();
+    }
+    for kind in [WaitKind::Drain, WaitKind::Schedulable, WaitKind::MaintenanceEnd] {
+        device.waits.remove(&(kind, String::new()));
+    }
+}
+
+fn condition_changed(device: &mut Device, e: &ConditionChanged) {
+    let key = (e.report.r#type.clone(), e.report.subject.clone());
+    let condition = Condition {
+        r#type: e.report.r#type.clone(),
+        subject: e.report.subject.clone(),
+        status: e.report.status,
+        reason: e.report.reason.clone(),
+        message: e.report.message.clone(),
+        severity: e.severity,
+        effects: e.effects.clone(),
+        source: e.source.clone(),
+        site: e.site.clone(),
+        observed_at: e.observed_at,
+        last_transition_at: e.last_transition_at,
+        confirmed_live: e.confirmed_live,
+    };
+    device.conditions.insert(key, condition);
+    if let (Ok(source), Some(seq)) = (e.source.parse(), &e.source_seq) {
+        seen(device, source, &e.site, seq);
+    }
+}
+
+fn task_planned(device: &mut Device, e: &TaskPlanned, at: Timestamp) {
+    let (kind, target, mark, why) = (e.kind, e.target.clone(), e.mark.clone(), e.why.clone());
+    device.tasks.retain(|_, task| task.kind != kind);
+    device.tasks.insert(e.task, Task { kind, target, mark, why, since: at, state: TaskState::Open });
+    if kind == TaskKind::SlurmDrain {
+        device.marks.push(e.task);
+        let surplus = device.marks.len().saturating_sub(MARKS);
+        device.marks.drain(..surplus);
+    }
+}
+
+fn seen(device: &mut Device, source: Source, site: &SiteId, seq: &SourceSeq) {
+    let highest = device.seqs.entry((source, site.clone())).or_insert_with(|| seq.clone());
+    if *highest < *seq {
+        *highest = seq.clone();
+    }
+}

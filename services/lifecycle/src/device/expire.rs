@@ -1,0 +1,55 @@
+//! Deadlines: silence became a fact.
+
+use super::{state::Device, step::Step, verbs::SEVEN_DAYS};
+use crate::{Context, Wait};
+use fleet_schemas::{DeadlineUnobservable, DeviceEvent, HoldLifted, OperationState, Source, Stage, Then, Timestamp, WaitKind};
+
+/// The next wait, and when it falls due. One that could not be judged waits for its source, not for a time.
+pub fn next_wait(device: &Device) -> Option<(Timestamp, Wait)> {
+    let open = device.waits.iter().filter(|(_, w)| w.unobservable.is_none());
+    open.map(|((kind, name), w)| (w.due, Wait { kind: *kind, name: name.clone() })).min()
+}
+
+/// The source whose silence would make a deadline mean nothing.
+fn source_of(kind: WaitKind) -> Option<Source> {
+    match kind {
+        WaitKind::Drain | WaitKind::Schedulable => Some(Source::Slurm),
+        WaitKind::HoldExpiry | WaitKind::MaintenanceEnd | WaitKind::Look => None,
+    }
+}
+
+/// Draws what follows from a wait that fell due.
+pub fn expire(device: &Device, wait: &Wait, ctx: &Context<'_>) -> Vec<DeviceEvent> {
+    let key = (wait.kind, wait.name.clone());
+    let Some(state) = device.waits.get(&key).filter(|w| w.due <= ctx.now && w.unobservable.is_none()) else { return vec![] };
+    let mut step = Step::new(device, ctx);
+    if let (Some(source), Some(site)) = (source_of(wait.kind), &device.site)
+        && !ctx.reference.fresh_since(site, source, state.since)
+    {
+        step.emit(DeadlineUnobservable { wait: wait.kind, source });
+        let why = format!("the deadline of {} fell due while {source} at {site} was not fresh", wait.kind);
+        step.raise(&format!("unobservable-{}", wait.kind), why, &["mend the look at the source"]);
+        return step.events;
+    }
+    match wait.kind {
+        WaitKind::Drain => {
+            step.raise("drain", format!("draining for more than {} days", SEVEN_DAYS / fleet_schemas::DAY), &["resume", "quarantine", "end the work"]);
+            step.arm(WaitKind::Drain, "", SEVEN_DAYS);
+        }
+        WaitKind::Schedulable => not_schedulable(&mut step),
+        WaitKind::HoldExpiry => step.emit(HoldLifted { name: wait.name.clone(), by: "expiry".into() }),
+        WaitKind::MaintenanceEnd => {
+            step.raise("maintenance", "the announced end of the maintenance has passed".into(), &["end-maintenance"]);
+            step.arm(WaitKind::MaintenanceEnd, "", SEVEN_DAYS);
+        }
+        WaitKind::Look => {}
+    }
+    step.events
+}
+
+/// Edge 9's failure. The wait goes with its operation, so there is one to fail.
+fn not_schedulable(step: &mut Step<'_>) {
+    let seen = step.device.reason_of("SlurmSchedulable");
+    step.end_operation(OperationState::Failed, &format!("SLURM would not start jobs in time: {seen}"));
+    step.start_drain("9", Then::Quarantine, Some("NotSchedulable".into()), Some(Stage::Activate), vec![]);
+}

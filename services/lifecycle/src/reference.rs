@@ -1,0 +1,38 @@
+//! The reference: what every device's guards may know of its site.
+
+use crate::{Site, site::SourceState};
+use fleet_schemas::{RoleProfile, SiteId, Source, Timestamp};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// The streams of partition 0, as confirmed up to `next`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reference {
+    /// Next offset of partition 0.
+    pub next: u64,
+    /// Whether the reader has fallen behind; advance and destroy edges are refused then.
+    pub stale: bool,
+    /// The sites.
+    pub sites: BTreeMap<SiteId, Arc<Site>>,
+}
+
+impl Reference {
+    /// The profile of `role` at `site`.
+    pub fn profile(&self, site: &SiteId, role: &str) -> Option<&RoleProfile> {
+        self.sites.get(site)?.profiles.get(role)
+    }
+
+    /// A source of a site.
+    pub fn source(&self, site: &SiteId, source: Source) -> Option<&SourceState> {
+        self.sites.get(site)?.sources.get(&source)
+    }
+
+    /// Whether what `source` last said of `site` counts as known. Never looked = stale.
+    pub fn fresh(&self, site: &SiteId, source: Source) -> bool {
+        self.source(site, source).is_some_and(|s| s.fresh)
+    }
+
+    /// Whether it was so without a break since `since`.
+    pub fn fresh_since(&self, site: &SiteId, source: Source, since: Timestamp) -> bool {
+        self.source(site, source).is_some_and(|s| s.fresh && s.changed_at <= since)
+    }
+}

@@ -1,0 +1,80 @@
+//! What can be asked of a site.
+
+use super::Site;
+use crate::{Context, Refusal};
+use fleet_schemas::{
+    Ask, ClaimEpoch, EpochGranted, Mode, Provisioner, RegisterSite, RoleProfile, RoleProfileSet, SetRoleProfile, SiteEvent, SiteRegistered,
+    verbs,
+};
+
+/// The workload proofs that this build can read.
+pub const PROOFS: &[&str] = &["slurm-idle"];
+
+/// Judges a request.
+pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent>, Refusal> {
+    if !ctx.actor.reaches(&site.id) {
+        return Err(Refusal::new("out-of-reach", "reach", format!("a right at {}", site.id), ctx.actor.reach.join(", "), "ask the site's owner"));
+    }
+    match ask {
+        Ask::RegisterSite(a) => register(site, a),
+        Ask::SetRoleProfile(a) => registered(site).and_then(|()| set_profile(site, a)),
+        Ask::ClaimEpoch(a) => registered(site).and_then(|()| claim_epoch(site, a)),
+        Ask::Baseline(_) | Ask::Activate(_) | Ask::Drain(_) | Ask::Resume(_) | Ask::Quarantine(_) | Ask::Validate(_) | Ask::Maintain(_)
+        | Ask::EndMaintenance(_) | Ask::PlaceHold(_) | Ask::LiftHold(_) | Ask::Annotate(_) | Ask::NotBuilt(_) => {
+            let verb = verbs::name_of(ask).to_owned();
+            Err(Refusal::new("wrong-stream", "stream", "a device", format!("`{verb}` for a site"), "name a device"))
+        }
+    }
+}
+
+fn registered(site: &Site) -> Result<(), Refusal> {
+    if site.registered {
+        return Ok(());
+    }
+    Err(Refusal::new("unknown-site", "registration", "a registered site", site.id.to_string(), "register the site in the configuration"))
+}
+
+fn register(site: &Site, ask: &RegisterSite) -> Result<Vec<SiteEvent>, Refusal> {
+    for config in &ask.sources {
+        if config.mode != Mode::Observe {
+            return Err(Refusal::not_available(&format!("mode `{}` of {}: this version only observes", config.mode, config.source)));
+        }
+        if !(1..=86_400).contains(&config.interval_seconds) {
+            let seen = format!("{} s for {}", config.interval_seconds, config.source);
+            return Err(Refusal::new("invalid", "interval", "1 to 86,400 s between looks", seen, "correct the site's configuration"));
+        }
+    }
+    let same = site.registered && site.sources.len() == ask.sources.len() && ask.sources.iter().all(|c| site.sources.get(&c.source).is_some_and(|s| s.config == *c));
+    Ok(if same { vec![] } else { vec![SiteRegistered { sources: ask.sources.clone() }.into()] })
+}
+
+fn set_profile(site: &Site, ask: &SetRoleProfile) -> Result<Vec<SiteEvent>, Refusal> {
+    buildable(&ask.profile)?;
+    let same = site.profiles.get(&ask.role) == Some(&ask.profile);
+    Ok(if same { vec![] } else { vec![RoleProfileSet { role: ask.role.clone(), profile: ask.profile.clone() }.into()] })
+}
+
+/// A profile may only ask for what this build can do: a stage that is named and never runs would be a lie.
+fn buildable(profile: &RoleProfile) -> Result<(), Refusal> {
+    let stages = [("bom", &profile.bom), ("firmware", &profile.firmware), ("validation", &profile.validation), ("burn_in", &profile.burn_in)];
+    if let Some((name, Some(value))) = stages.into_iter().find(|(_, value)| value.is_some()) {
+        return Err(Refusal::not_available(&format!("{name}: {value}; only `none` so far")));
+    }
+    if profile.provisioner != Provisioner::External {
+        return Err(Refusal::not_available(&format!("provisioner: {}; only `external` so far", profile.provisioner)));
+    }
+    match profile.workload_proofs.iter().find(|p| !PROOFS.contains(&p.as_str())) {
+        Some(proof) => Err(Refusal::not_available(&format!("workload proof `{proof}`; known: {}", PROOFS.join(", ")))),
+        None => Ok(()),
+    }
+}
+
+fn claim_epoch(site: &Site, ask: &ClaimEpoch) -> Result<Vec<SiteEvent>, Refusal> {
+    let Some(source) = site.sources.get(&ask.source) else {
+        let known: Vec<_> = site.sources.keys().map(|s| s.as_str()).collect();
+        let seen = format!("{}; it has: {}", ask.source, known.join(", "));
+        return Err(Refusal::new("unknown-source", "sources", "a source that the site has", seen, "add the source to the site's configuration"));
+    };
+    let granted = EpochGranted { source: ask.source, boot: ask.boot, epoch: source.epoch + 1 };
+    Ok(if source.boot == Some(ask.boot) { vec![] } else { vec![granted.into()] })
+}

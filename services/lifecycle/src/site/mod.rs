@@ -1,0 +1,129 @@
+//! A site: its sources with their freshness and epochs, and the profiles of its roles.
+
+mod decide;
+mod observe;
+
+use crate::Wait;
+use fleet_schemas::{
+    BootId, LookFault, Micros, RoleProfile, SECOND, SiteEvent, SiteId, Source, SourceConfig, Timestamp, WaitKind,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+pub use decide::decide;
+pub use observe::{expire, observe};
+
+/// A source is stale when this many intervals passed without a complete look.
+pub const STALE_AFTER_INTERVALS: i64 = 3;
+
+/// The state of a site.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Site {
+    /// Its name.
+    pub id: SiteId,
+    /// Whether it was registered.
+    pub registered: bool,
+    /// Its sources.
+    pub sources: BTreeMap<Source, SourceState>,
+    /// Profiles by role.
+    pub profiles: BTreeMap<String, RoleProfile>,
+    /// When each source was last looked at completely.
+    #[serde(skip)]
+    pub looks: Soft<BTreeMap<Source, Timestamp>>,
+}
+
+/// State beside the fold: kept by the leader, restored from Progress, never compared and never in a read model.
+#[derive(Clone, Debug, Default)]
+pub struct Soft<T>(pub T);
+
+impl<T> PartialEq for Soft<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// One source of a site.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SourceState {
+    /// Its settings.
+    pub config: SourceConfig,
+    /// Whether what it last said counts as known.
+    pub fresh: bool,
+    /// Since when that is so.
+    pub changed_at: Timestamp,
+    /// The last complete look that the journal tells of.
+    pub last_look_at: Option<Timestamp>,
+    /// Why looks fail, while they do.
+    pub fault: Option<LookFault>,
+    /// In words.
+    pub problem: String,
+    /// The epoch that counts; 0 = none granted.
+    pub epoch: u64,
+    /// Whose it is.
+    pub boot: Option<BootId>,
+}
+
+impl SourceState {
+    /// Seconds between looks, as a span.
+    pub fn interval(&self) -> Micros {
+        self.config.interval_seconds.max(1) * SECOND
+    }
+    /// How long silence may last.
+    pub fn patience(&self) -> Micros {
+        self.interval() * STALE_AFTER_INTERVALS
+    }
+}
+
+impl Site {
+    /// A site that nothing is known of.
+    pub fn new(id: SiteId) -> Self {
+        Self { id, registered: false, sources: BTreeMap::new(), profiles: BTreeMap::new(), looks: Soft::default() }
+    }
+}
+
+/// The source that falls silent next.
+pub fn next_wait(site: &Site) -> Option<(Timestamp, Wait)> {
+    let due = |(source, state): (&Source, &SourceState)| {
+        let last = site.looks.0.get(source).copied().or(state.last_look_at)?;
+        state.fresh.then(|| (last.plus(state.patience()), Wait { kind: WaitKind::Look, name: source.to_string() }))
+    };
+    site.sources.iter().filter_map(due).min()
+}
+
+/// Folds an event in.
+pub fn evolve(site: &mut Site, event: &SiteEvent, at: Timestamp) {
+    match event {
+        SiteEvent::SiteRegistered(e) => {
+            site.registered = true;
+            site.sources.retain(|source, _| e.sources.iter().any(|c| c.source == *source));
+            for config in &e.sources {
+                let fresh = SourceState {
+                    config: config.clone(),
+                    fresh: false,
+                    changed_at: at,
+                    last_look_at: None,
+                    fault: None,
+                    problem: String::new(),
+                    epoch: 0,
+                    boot: None,
+                };
+                site.sources.entry(config.source).or_insert(fresh).config = config.clone();
+            }
+        }
+        SiteEvent::RoleProfileSet(e) => {
+            site.profiles.insert(e.role.clone(), e.profile.clone());
+        }
+        SiteEvent::EpochGranted(e) => on(site, e.source, |s| (s.epoch, s.boot) = (e.epoch, Some(e.boot))),
+        SiteEvent::FreshnessChanged(e) => on(site, e.source, |s| {
+            (s.fresh, s.changed_at, s.last_look_at) = (e.fresh, at, e.last_look_at);
+            (s.fault, s.problem) = (e.fault, e.message.clone());
+        }),
+        SiteEvent::LooksFailing(e) => on(site, e.source, |s| (s.fault, s.problem) = (e.fault, e.message.clone())),
+    }
+}
+
+fn on(site: &mut Site, source: Source, change: impl FnOnce(&mut SourceState)) {
+    if let Some(state) = site.sources.get_mut(&source) {
+        change(state);
+    }
+}

@@ -1,0 +1,289 @@
+//! Running agents: [`run`] looks and puts into the outbox, [`drain`] sends what is there. They share nothing but the outbox, so a hub that
+//! is away stops no look.
+
+use crate::outbox::{Finished, OutboxError, on_disk};
+use crate::{Agent, ClientError, Clock, DeviceList, ErrorClass, Look, Outbox, Sweep};
+use backon::{BackoffBuilder, ExponentialBuilder};
+use fleet_schemas::{BootId, LookFault, Observation, SiteId, Source};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use tokio::{sync::Notify, task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// One call of the hub takes at most this long; then it is asked again (observations carry ids, so repeats are known).
+const HUB_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A boxed future, so that [`Sink`] is object safe.
+pub type Fut<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The hub, as a satellite needs it.
+pub trait Sink: Send + Sync + 'static {
+    /// Claims the next epoch of (site, source) for this boot; a repeat for the same boot gives the same epoch.
+    fn epoch(&self, site: SiteId, source: Source, boot: BootId) -> Fut<'_, Result<u64, SendError>>;
+    /// Hands over observations of one site and one source, in order, at least one. `Ok` = the log has all of them.
+    fn send(&self, batch: Vec<Observation>) -> Fut<'_, Result<(), SendError>>;
+    /// The devices of a site.
+    fn devices(&self, site: SiteId) -> Fut<'_, Result<DeviceList, SendError>>;
+}
+
+/// Why the hub did not take something.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SendError {
+    /// Ask again later: it is away, or refuses for now.
+    #[error("{0}")]
+    Retry(String),
+    /// A newer boot of this agent exists (409 `superseded`).
+    #[error("superseded: {0}")]
+    Superseded(String),
+}
+
+/// Why an agent stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A newer boot of this agent exists: two satellites serve one site. A person must look.
+    #[error("agent {source_name} of {sites} was superseded by a newer boot: {why}")]
+    Superseded {
+        /// The agent's source.
+        source_name: Source,
+        /// Its sites.
+        sites: String,
+        /// The hub's words.
+        why: String,
+    },
+    /// What it saw cannot be kept.
+    #[error(transparent)]
+    Outbox(#[from] OutboxError),
+}
+
+/// How an agent is run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// This start of the process.
+    pub boot: BootId,
+    /// A look that takes longer has failed. `None` = the agent's interval, at least 120 s.
+    pub look_deadline: Option<Duration>,
+}
+
+/// Runs an agent until `cancel`: sends what an earlier run left (that is [`drain`]'s work; this waits for it), claims its epochs, then looks
+/// at once, each interval from start to start, and when `poke` tells it to.
+///
+/// # Errors
+/// If a newer boot of the agent exists, or the outbox fails.
+pub async fn run<A: Agent>(
+    agent: A,
+    outbox: Arc<Outbox>,
+    sink: Arc<dyn Sink>,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    poke: Arc<Notify>,
+    cancel: CancellationToken,
+) -> Result<(), RunError> {
+    let sites = agent.sites().to_vec();
+    let stop = |why: String| {
+        let names = sites.iter().map(SiteId::as_str).collect::<Vec<_>>().join(", ");
+        let stopped = RunError::Superseded { source_name: A::SOURCE, sites: names, why };
+        tracing::error!(error = %stopped, "an agent stops");
+        Err(stopped)
+    };
+    let runner = Runner { agent, outbox, sink, clock, settings };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Ok(()),
+        outcome = runner.for_ever(&poke) => match outcome {
+            Err(Stop::Superseded(why)) => stop(why),
+            Err(Stop::Outbox(error)) => Err(error.into()),
+            Ok(never) => match never {},
+        },
+    }
+}
+
+enum Stop {
+    Superseded(String),
+    Outbox(OutboxError),
+}
+
+impl From<OutboxError> for Stop {
+    fn from(error: OutboxError) -> Self {
+        Self::Outbox(error)
+    }
+}
+
+struct Runner<A> {
+    agent: A,
+    outbox: Arc<Outbox>,
+    sink: Arc<dyn Sink>,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+}
+
+impl<A: Agent> Runner<A> {
+    async fn for_ever(mut self, poke: &Notify) -> Result<std::convert::Infallible, Stop> {
+        let (source, sites, outbox) = (A::SOURCE, self.agent.sites().to_vec(), self.outbox.clone());
+        outbox.emptied(source, &sites).await?;
+        self.claim(&sites).await?;
+        tokio::select! {
+            why = outbox.superseded(source, &sites) => Err(Stop::Superseded(why)),
+            stopped = self.look_for_ever(&sites, poke) => stopped,
+        }
+    }
+
+    async fn claim(&self, sites: &[SiteId]) -> Result<(), Stop> {
+        let (source, boot) = (A::SOURCE, self.settings.boot);
+        let mut epochs = Vec::new();
+        for site in sites {
+            let epoch = insist("claim an epoch", || self.sink.epoch(site.clone(), source, boot)).await?;
+            tracing::info!(%site, %source, epoch, "epoch claimed");
+            epochs.push((site.clone(), epoch));
+        }
+        on_disk(&self.outbox, move |o| o.begin(source, boot, &epochs)).await?;
+        Ok(())
+    }
+
+    async fn look_for_ever(&mut self, sites: &[SiteId], poke: &Notify) -> Result<std::convert::Infallible, Stop> {
+        let source = A::SOURCE;
+        let mut memory = on_disk(&self.outbox, move |o| o.memory(source)).await?;
+        let mut devices = DeviceList::default();
+        for site in sites {
+            devices.devices.extend(insist("list devices", || self.sink.devices(site.clone())).await?.devices);
+        }
+        loop {
+            let started = Instant::now();
+            let now = self.clock.now();
+            let sweep = self.look(Look { devices: &devices, memory: &memory, now }).await;
+            let changes = sweep.memory.clone();
+            let (interval, all) = (self.agent.interval(), sites.to_vec());
+            let queued = on_disk(&self.outbox, move |o| o.put(Finished { source, sites: &all, interval, now, sweep })).await?;
+            memory.apply(&changes);
+            tracing::debug!(%source, queued, took_ms = started.elapsed().as_millis() as u64, "looked");
+            tokio::select! {
+                () = tokio::time::sleep_until(started + interval) => {}
+                () = poke.notified() => {}
+            }
+            devices = self.fresh_devices(sites, devices).await?;
+        }
+    }
+
+    /// One look within its deadline; a failure becomes a sweep that says so.
+    async fn look(&mut self, look: Look<'_>) -> Sweep {
+        let deadline = self.settings.look_deadline.unwrap_or_else(|| self.agent.interval().max(Duration::from_secs(120)));
+        let failed = match tokio::time::timeout(deadline, self.agent.look(look)).await {
+            Ok(Ok(sweep)) if sweep.failed.is_none() => return sweep,
+            Ok(Ok(sweep)) => sweep,
+            Ok(Err(error)) => Sweep { failed: Some(error), ..Sweep::default() },
+            Err(_) => {
+                let came = format!("not complete within {} s", deadline.as_secs_f32());
+                let error = ClientError::new(ErrorClass::Transient, format!("look at {}", A::SOURCE), came, LookFault::NoData);
+                Sweep { failed: Some(error), ..Sweep::default() }
+            }
+        };
+        if let Some(error) = &failed.failed {
+            tracing::warn!(source = %A::SOURCE, class = ?error.class, fault = %error.fault, %error, "a look failed");
+        }
+        failed
+    }
+
+    /// The device list as it is now; while the hub is away, as it was.
+    async fn fresh_devices(&self, sites: &[SiteId], old: DeviceList) -> Result<DeviceList, Stop> {
+        let mut fresh = DeviceList::default();
+        for site in sites {
+            match tokio::time::timeout(HUB_DEADLINE, self.sink.devices(site.clone())).await {
+                Ok(Ok(list)) => fresh.devices.extend(list.devices),
+                Ok(Err(SendError::Superseded(why))) => return Err(Stop::Superseded(why)),
+                Ok(Err(SendError::Retry(why))) => {
+                    tracing::warn!(%site, why, "the device list stays as it was");
+                    return Ok(old);
+                }
+                Err(_) => {
+                    tracing::warn!(%site, "the device list stays as it was: no answer in time");
+                    return Ok(old);
+                }
+            }
+        }
+        Ok(fresh)
+    }
+}
+
+/// Growing, jittered delays up to 30 s, for ever.
+fn delays() -> impl Iterator<Item = Duration> {
+    let builder = ExponentialBuilder::default().with_min_delay(Duration::from_millis(200)).with_max_delay(Duration::from_secs(30));
+    builder.with_jitter().without_max_times().build()
+}
+
+/// Asks the hub until it answers.
+async fn insist<'a, T>(what: &str, call: impl Fn() -> Fut<'a, Result<T, SendError>>) -> Result<T, Stop> {
+    let mut delays = delays();
+    loop {
+        let why = match tokio::time::timeout(HUB_DEADLINE, call()).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(SendError::Superseded(why))) => return Err(Stop::Superseded(why)),
+            Ok(Err(SendError::Retry(why))) => why,
+            Err(_) => "no answer in time".to_owned(),
+        };
+        tracing::warn!(what, why, "the hub did not answer; asking again");
+        tokio::time::sleep(delays.next().unwrap_or(Duration::from_secs(30))).await;
+    }
+}
+
+/// Sends what is in the outbox until `cancel`: per source in order, one batch in flight, deleted after it was acknowledged, never dropped
+/// but for what a newer boot of the agent has made worthless.
+///
+/// # Errors
+/// If the outbox fails.
+pub async fn drain(outbox: Arc<Outbox>, sink: Arc<dyn Sink>, clock: Arc<dyn Clock>, cancel: CancellationToken) -> Result<(), OutboxError> {
+    let mut lanes = JoinSet::new();
+    for source in Source::ALL {
+        let lane = Lane { source: *source, outbox: outbox.clone(), sink: sink.clone(), clock: clock.clone() };
+        lanes.spawn(lane.for_ever());
+    }
+    tokio::select! {
+        () = cancel.cancelled() => Ok(()),
+        ended = lanes.join_next() => match ended {
+            Some(Ok(Err(error))) => Err(error),
+            Some(Err(stopped)) if stopped.is_panic() => std::panic::resume_unwind(stopped.into_panic()),
+            // A lane ends only by an error; there is always one.
+            _ => Ok(()),
+        },
+    }
+}
+
+struct Lane {
+    source: Source,
+    outbox: Arc<Outbox>,
+    sink: Arc<dyn Sink>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Lane {
+    async fn for_ever(self) -> Result<std::convert::Infallible, OutboxError> {
+        let source = self.source;
+        let mut changes = self.outbox.changes();
+        let mut delays = delays();
+        loop {
+            changes.borrow_and_update();
+            let Some(batch) = on_disk(&self.outbox, move |o| o.head(source)).await? else {
+                // The sender lives as long as the outbox that self holds.
+                _ = changes.changed().await;
+                continue;
+            };
+            let (site, last) = (batch.site, batch.last);
+            let sent_at = self.clock.now();
+            let observations: Vec<_> = batch.observations.into_iter().map(|o| Observation { sent_at, ..o }).collect();
+            let why = match tokio::time::timeout(HUB_DEADLINE, self.sink.send(observations)).await {
+                Ok(Ok(())) => {
+                    on_disk(&self.outbox, move |o| o.acknowledge(source, last)).await?;
+                    delays = self::delays();
+                    continue;
+                }
+                Ok(Err(SendError::Superseded(why))) => {
+                    let (at, words) = (site.clone(), why.clone());
+                    let dropped = on_disk(&self.outbox, move |o| o.supersede(source, &at, &words)).await?;
+                    tracing::error!(%site, %source, why, dropped, "a newer boot of this agent exists: what this one queued is dropped");
+                    continue;
+                }
+                Ok(Err(SendError::Retry(why))) => why,
+                Err(_) => "no answer in time".to_owned(),
+            };
+            tracing::warn!(%site, %source, why, "the hub did not take observations; sending again");
+            tokio::time::sleep(delays.next().unwrap_or(Duration::from_secs(30))).await;
+        }
+    }
+}
