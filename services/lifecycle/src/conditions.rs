@@ -9,6 +9,8 @@ pub enum Sense {
     Readiness,
     /// True is bad. Acts only through its effects.
     Problem,
+    /// Neither is good: a fact that something else rests on.
+    Fact,
 }
 
 /// One type of condition.
@@ -29,7 +31,7 @@ pub struct ConditionType {
 }
 
 use Effect::{ExcludeFromSla, PreventAllocation, PreventAutoAction, PreventStateChange, SuppressAlert};
-use Sense::{Problem, Readiness};
+use Sense::{Fact, Problem, Readiness};
 use Severity::{Critical, Info, Warning};
 
 const fn ready(name: &'static str, source: &'static str, severity: Severity, about: &'static str) -> ConditionType {
@@ -50,7 +52,14 @@ const TYPES: &[ConditionType] = &[
     ready("InventoryMatched", "netbox", Warning, "the NetBox record has a serial, a name and a place"),
     ready("SlurmMember", "slurm", Warning, "SLURM knows the node"),
     ready("SlurmSchedulable", "slurm", Warning, "SLURM would start a fitting job there as soon as resources are free"),
-    ready("SlurmDrained", "slurm", Info, "SLURM holds the node drained and no job has it; a fact while draining"),
+    ConditionType {
+        name: "SlurmDrained",
+        source: "slurm",
+        sense: Fact,
+        severity: Info,
+        effects: &[],
+        about: "SLURM holds the node drained and no job has it",
+    },
     problem("SlurmDrainForeign", "slurm", Warning, &[PreventAutoAction], "somebody else holds the node drained"),
     problem("IdentityConflict", "netbox", Critical, &[PreventStateChange, PreventAllocation], "the record's identity contradicts another's"),
     problem("InventoryVanished", "netbox", Critical, &[PreventStateChange, PreventAllocation], "NetBox has the record no more"),

@@ -92,7 +92,7 @@ impl<'a> Step<'a> {
             return;
         }
         let last_transition_at = before.filter(|c| c.status == report.status).map_or(observed_at, |c| c.last_transition_at);
-        let holds = report.status == bad(known.sense);
+        let holds = Some(report.status) == bad(known.sense);
         let severity = if holds { known.severity } else { Severity::Info };
         let effects = known.effects.to_vec();
         let source = known.source.to_owned();
@@ -111,9 +111,10 @@ impl<'a> Step<'a> {
     }
 }
 
-fn bad(sense: crate::Sense) -> fleet_schemas::Status {
+fn bad(sense: crate::Sense) -> Option<fleet_schemas::Status> {
     match sense {
-        crate::Sense::Readiness => fleet_schemas::Status::False,
-        crate::Sense::Problem => fleet_schemas::Status::True,
+        crate::Sense::Readiness => Some(fleet_schemas::Status::False),
+        crate::Sense::Problem => Some(fleet_schemas::Status::True),
+        crate::Sense::Fact => None,
     }
 }

@@ -100,7 +100,7 @@ mod tests {
                 tokens: tokens.split('+').map(str::to_owned).collect(),
                 reason: Some((*reason).to_owned()).filter(|r| !r.is_empty()),
                 reason_changed_at: (*changed > 0).then(|| Timestamp::from_seconds(*changed)),
-                ..SlurmNode { cpus: 8, ..blank() }
+                ..blank()
             };
             let first = remembered.is_none();
             let mut now = remembered.unwrap_or_default();

@@ -1,0 +1,92 @@
+-- The read model: one file per generation, rebuilt from the journal at any time. Times are microseconds since 1970, UTC; ids are 16 bytes.
+CREATE TABLE position (
+    partition INTEGER PRIMARY KEY,
+    next      INTEGER NOT NULL,            -- compare-and-set: two projectors cannot both move it
+    state     BLOB NOT NULL                -- fence position, whole
+) STRICT;
+
+CREATE TABLE stream (
+    id      TEXT PRIMARY KEY,              -- device/<uuid>, site/<name>
+    version INTEGER NOT NULL,
+    hash    BLOB NOT NULL,                 -- SHA-256 of its last accepted record
+    state   BLOB NOT NULL,                 -- the fold of its events
+    at      INTEGER NOT NULL,              -- when its version last changed
+    stopped TEXT                           -- why nothing further of it is believed
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE device (
+    id             BLOB PRIMARY KEY,
+    name           TEXT NOT NULL,
+    site           TEXT NOT NULL,
+    role           TEXT NOT NULL,
+    phase          TEXT,
+    phase_since    INTEGER NOT NULL,
+    owner          TEXT NOT NULL,
+    tenant_state   TEXT NOT NULL,
+    rack           TEXT,
+    slurm_node     TEXT,
+    conditions_bad TEXT NOT NULL,          -- JSON [{type, status, reason}]
+    version        INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX device_by_name ON device (name, id);
+CREATE INDEX device_by_site ON device (site, name, id);
+CREATE INDEX device_by_phase ON device (phase, name, id);
+
+CREATE TABLE condition (
+    device             BLOB NOT NULL,
+    type               TEXT NOT NULL,
+    subject            TEXT NOT NULL,
+    status             TEXT NOT NULL,
+    reason             TEXT NOT NULL,
+    message            TEXT NOT NULL,
+    severity           TEXT NOT NULL,
+    effects            TEXT NOT NULL,      -- JSON [effect]
+    source             TEXT NOT NULL,
+    site               TEXT NOT NULL,
+    observed_at        INTEGER NOT NULL,
+    last_transition_at INTEGER NOT NULL,
+    confirmed_live     INTEGER NOT NULL,
+    PRIMARY KEY (device, type, subject)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX condition_by_type ON condition (type, status, device, subject);
+
+CREATE TABLE history (
+    stream    TEXT NOT NULL,
+    partition INTEGER NOT NULL,
+    offset    INTEGER NOT NULL,
+    version   INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    outcome   TEXT NOT NULL,
+    hash      BLOB NOT NULL,
+    record    BLOB NOT NULL,               -- the decision's exact wire bytes
+    PRIMARY KEY (stream, offset)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE operation (
+    id         BLOB PRIMARY KEY,
+    device     BLOB NOT NULL,
+    verb       TEXT NOT NULL,
+    state      TEXT NOT NULL,
+    by_whom    TEXT NOT NULL,
+    reason     TEXT NOT NULL,
+    message    TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at   INTEGER,
+    deadline   INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX operation_by_device ON operation (device, started_at, id);
+CREATE INDEX operation_by_state ON operation (state, started_at, id);
+
+CREATE TABLE parked (
+    topic     TEXT NOT NULL,
+    partition INTEGER NOT NULL,
+    offset    INTEGER NOT NULL,
+    key       BLOB NOT NULL,
+    value     BLOB NOT NULL,
+    parked_by TEXT NOT NULL,
+    why       TEXT NOT NULL,
+    parked_at INTEGER NOT NULL,
+    PRIMARY KEY (topic, partition, offset)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE parked_position (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL) STRICT;

@@ -1,0 +1,212 @@
+//! Generations: one serves; a rebuild fills the next beside it, compares, and flips in one transaction.
+
+use crate::compare::{Difference, compare};
+use crate::db::{Db, Error};
+use crate::parked;
+use crate::projector::{Progress, Projector};
+use crate::queries::Reads;
+use fleet_log::{EventLog, TopicPartition};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use std::{collections::BTreeMap, path::Path, path::PathBuf, sync::Arc, time::Duration};
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+
+/// What a rebuild came to.
+#[derive(Clone, Debug)]
+pub struct Rebuilt {
+    /// The new generation.
+    pub generation: i64,
+    /// Decisions in its history.
+    pub decisions: i64,
+    /// Devices.
+    pub devices: i64,
+    /// How long filling it took.
+    pub took: Duration,
+    /// Where it differs from the one that served; empty = row for row the same.
+    pub differences: Vec<Difference>,
+    /// Whether it serves now.
+    pub flipped: bool,
+}
+
+/// The generation that serves.
+struct Active {
+    number: i64,
+    db: Db,
+    progress: watch::Receiver<Progress>,
+    feed: Option<(CancellationToken, tokio::task::JoinHandle<Result<(), Error>>)>,
+}
+
+/// See the module.
+pub struct Generations {
+    folder: PathBuf,
+    log: Arc<dyn EventLog>,
+    journal: Vec<TopicPartition>,
+    parked: TopicPartition,
+    control: SqlitePool,
+    active: Mutex<Active>,
+    reads: watch::Sender<Reads>,
+}
+
+impl Generations {
+    /// Opens the generation that serves, or makes the first. Nothing is fed before [`Generations::feed`].
+    pub async fn open(folder: &Path, log: Arc<dyn EventLog>, journal: Vec<TopicPartition>, parked: TopicPartition) -> Result<Self, Error> {
+        std::fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.display().to_string(), source })?;
+        let control = control(&folder.join("control.sqlite")).await?;
+        let number: Option<i64> = sqlx::query_scalar("SELECT active FROM generation").fetch_optional(&control).await?;
+        let number = match number {
+            Some(number) => number,
+            None => {
+                sqlx::query("INSERT INTO generation (one, active) VALUES (1, 1)").execute(&control).await?;
+                1
+            }
+        };
+        let db = Db::open(&file(folder, number)).await?;
+        let progress = watch::channel(Progress::default()).1;
+        let reads = watch::Sender::new(Reads::new(db.clone(), number, progress.clone()));
+        let active = Mutex::new(Active { number, db, progress, feed: None });
+        Ok(Self { folder: folder.into(), log, journal, parked, control, active, reads })
+    }
+
+    /// The store beside the generations: what must outlive them.
+    pub fn control(&self) -> &SqlitePool {
+        &self.control
+    }
+
+    /// What the API asks; follows flips.
+    pub fn reads(&self) -> watch::Receiver<Reads> {
+        self.reads.subscribe()
+    }
+
+    /// Feeds the generation that serves, from now on.
+    pub async fn feed(&self) -> Result<(), Error> {
+        let mut active = self.active.lock().await;
+        self.start(&mut active).await
+    }
+
+    async fn start(&self, active: &mut Active) -> Result<(), Error> {
+        let projector = Projector::new(active.db.clone(), self.log.clone(), self.journal.clone()).await?;
+        active.progress = projector.progress();
+        let cancel = CancellationToken::new();
+        let parked = parked::feed(active.db.clone(), self.log.clone(), self.parked.clone(), cancel.clone());
+        let stop = cancel.clone();
+        let feeds = async move { tokio::try_join!(projector.run(stop), parked).map(|_| ()) };
+        active.feed = Some((cancel, tokio::spawn(feeds)));
+        self.reads.send_replace(Reads::new(active.db.clone(), active.number, active.progress.clone()));
+        Ok(())
+    }
+
+    async fn pause(&self, active: &mut Active) -> Result<(), Error> {
+        if let Some((cancel, task)) = active.feed.take() {
+            cancel.cancel();
+            task.await.map_err(|e| Error::Corrupt(format!("the projector panicked: {e}")))??;
+        }
+        Ok(())
+    }
+
+    /// Waits until the feed of the serving generation ends by itself, which is a fault. For the process that owns it.
+    pub async fn watch(&self, cancel: CancellationToken) -> Result<(), Error> {
+        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => break,
+                _ = tick.tick() => {}
+            }
+            let mut active = self.active.lock().await;
+            if active.feed.as_ref().is_some_and(|(_, task)| task.is_finished()) {
+                return self.pause(&mut active).await;
+            }
+        }
+        let mut active = self.active.lock().await;
+        self.pause(&mut active).await
+    }
+
+    /// Fills the next generation while this one serves, compares both at the same position, and flips. Where they differ it flips
+    /// only if `flip_anyway`: the new one is what the journal says, but a person should know why the old one was not.
+    pub async fn rebuild(&self, flip_anyway: bool) -> Result<Rebuilt, Error> {
+        let started = std::time::Instant::now();
+        let number: i64 = sqlx::query_scalar("SELECT max(active, coalesce((SELECT last FROM generation), 0)) + 1 FROM generation").fetch_one(&self.control).await?;
+        sqlx::query("UPDATE generation SET last = $1").bind(number).execute(&self.control).await?;
+        let path = file(&self.folder, number);
+        remove(&path)?;
+        let next = Db::open(&path).await?;
+        let mut projector = Projector::new(next.clone(), self.log.clone(), self.journal.clone()).await?;
+        projector.run_to(&self.ends().await?).await?;
+        let took = started.elapsed();
+        // From here on the old one stands still, so that both can be brought to the same position and compared.
+        let mut active = self.active.lock().await;
+        let fed = active.feed.is_some();
+        self.pause(&mut active).await?;
+        let ends = self.standing(&active.db).await?;
+        projector.run_to(&ends).await?;
+        let differences = compare(&active.db, &next).await?;
+        let flip = differences.is_empty() || flip_anyway;
+        if flip {
+            sqlx::query("UPDATE generation SET active = $1").bind(number).execute(&self.control).await?;
+            let old = std::mem::replace(&mut active.db, next.clone());
+            let old_number = std::mem::replace(&mut active.number, number);
+            self.reads.send_replace(Reads::new(next.clone(), number, active.progress.clone()));
+            old.close().await;
+            remove(&file(&self.folder, old_number))?;
+        }
+        if fed {
+            self.start(&mut active).await?;
+        }
+        let count = async |table: &'static str| sqlx::query_scalar::<_, i64>(table).fetch_one(&next.read).await;
+        let (decisions, devices) = (count("SELECT count(*) FROM history").await?, count("SELECT count(*) FROM device").await?);
+        Ok(Rebuilt { generation: number, decisions, devices, took, differences, flipped: flip })
+    }
+
+    async fn ends(&self) -> Result<BTreeMap<u32, u64>, Error> {
+        let mut ends = BTreeMap::new();
+        for at in &self.journal {
+            ends.insert(at.partition, self.log.bounds(at.clone()).await?.end);
+        }
+        Ok(ends)
+    }
+
+    async fn standing(&self, db: &Db) -> Result<BTreeMap<u32, u64>, Error> {
+        Ok(crate::projector::positions(db).await?.into_iter().map(|(p, position)| (p, position.next)).collect())
+    }
+
+    /// The serving generation's number and the offsets it stands at.
+    pub async fn list(&self) -> Result<(i64, BTreeMap<u32, u64>), Error> {
+        let (number, db) = {
+            let active = self.active.lock().await;
+            (active.number, active.db.clone())
+        };
+        Ok((number, self.standing(&db).await?))
+    }
+}
+
+async fn control(path: &Path) -> Result<SqlitePool, Error> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(Duration::from_secs(10));
+    let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await?;
+    sqlx::raw_sql(
+        "CREATE TABLE IF NOT EXISTS generation (one INTEGER PRIMARY KEY CHECK (one = 1), active INTEGER NOT NULL, last INTEGER) STRICT;
+         CREATE TABLE IF NOT EXISTS jti (client TEXT NOT NULL, jti TEXT NOT NULL, expires_at INTEGER NOT NULL, PRIMARY KEY (client, jti)) STRICT;",
+    )
+    .execute(&pool)
+    .await?;
+    Ok(pool)
+}
+
+fn file(folder: &Path, generation: i64) -> PathBuf {
+    folder.join(format!("read-{generation}.sqlite"))
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    for suffix in ["", "-wal", "-shm"] {
+        let file = PathBuf::from(format!("{}{suffix}", path.display()));
+        match std::fs::remove_file(&file) {
+            Ok(()) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(Error::Io { path: file.display().to_string(), source }),
+        }
+    }
+    Ok(())
+}

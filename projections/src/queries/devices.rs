@@ -1,0 +1,166 @@
+//! Devices: the list, and one whole.
+
+use super::{Reads, hash, uuid};
+use crate::db::Error;
+use crate::fold::thaw;
+use fleet_lifecycle::Device;
+use fleet_schemas::{DeviceId, Hash, StreamId, Timestamp};
+use sqlx::{QueryBuilder, Row, Sqlite, sqlite::SqliteRow};
+use std::sync::Arc;
+
+/// One line of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceRow {
+    /// Its id.
+    pub id: DeviceId,
+    /// What people call it.
+    pub name: String,
+    /// Site.
+    pub site: String,
+    /// Role.
+    pub role: String,
+    /// Phase, where it has one.
+    pub phase: Option<String>,
+    /// Since when.
+    pub phase_since: Timestamp,
+    /// Whose it is.
+    pub owner: String,
+    /// What a tenant is told.
+    pub tenant_state: String,
+    /// Rack.
+    pub rack: Option<String>,
+    /// SLURM NodeName.
+    pub slurm_node: Option<String>,
+    /// Conditions that stand the wrong way or are unknown: JSON `[{type, status, reason}]`.
+    pub conditions_bad: String,
+    /// Version.
+    pub version: u64,
+    /// When the version last changed.
+    pub updated_at: Timestamp,
+}
+
+/// Which devices. All that are given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceFilter {
+    /// At one of these sites; `None` = anywhere.
+    pub sites: Option<Vec<String>>,
+    /// With exactly this name.
+    pub name: Option<String>,
+    /// With this phase.
+    pub phase: Option<String>,
+    /// With this role.
+    pub role: Option<String>,
+    /// With this owner.
+    pub owner: Option<String>,
+    /// In this rack.
+    pub rack: Option<String>,
+}
+
+/// After which line a page begins: lists are ordered by name, then id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListCursor {
+    /// Name of the last line.
+    pub name: String,
+    /// Its id.
+    pub id: DeviceId,
+}
+
+/// A device whole.
+#[derive(Clone, Debug)]
+pub struct DeviceDoc {
+    /// Its state.
+    pub state: Arc<Device>,
+    /// Its version.
+    pub version: u64,
+    /// Hash of its last accepted record.
+    pub hash: Hash,
+    /// When its version last changed.
+    pub updated_at: Timestamp,
+    /// Why nothing further of it is believed.
+    pub stopped: Option<String>,
+}
+
+const COLUMNS: &str = "id, name, site, role, phase, phase_since, owner, tenant_state, rack, slurm_node, conditions_bad, version, updated_at";
+
+impl Reads {
+    /// One page, ordered by name and id.
+    pub async fn devices(&self, filter: &DeviceFilter, after: Option<&ListCursor>, limit: u32) -> Result<Vec<DeviceRow>, Error> {
+        let mut q = select(COLUMNS, filter);
+        if let Some(after) = after {
+            q.push(" AND (name, id) > (").push_bind(after.name.clone()).push(", ").push_bind(after.id.0.as_bytes().to_vec()).push(")");
+        }
+        q.push(" ORDER BY name, id LIMIT ").push_bind(limit);
+        q.build().fetch_all(&self.db.read).await?.iter().map(row).collect()
+    }
+
+    /// How many.
+    pub async fn count_devices(&self, filter: &DeviceFilter) -> Result<i64, Error> {
+        Ok(select("count(*)", filter).build_query_scalar().fetch_one(&self.db.read).await?)
+    }
+
+    /// One device whole.
+    pub async fn device(&self, id: DeviceId) -> Result<Option<DeviceDoc>, Error> {
+        let stream = StreamId::Device(id);
+        let found = sqlx::query("SELECT version, hash, state, at, stopped FROM stream WHERE id = $1").bind(stream.to_string()).fetch_optional(&self.db.read).await?;
+        let Some(found) = found else { return Ok(None) };
+        let Some(state) = thaw(&stream, &found.try_get::<Vec<u8>, _>("state")?)?.device().cloned() else { return Ok(None) };
+        Ok(state.inventory.is_some().then_some(DeviceDoc {
+            state,
+            version: found.try_get::<i64, _>("version")? as u64,
+            hash: hash(found.try_get("hash")?)?,
+            updated_at: Timestamp(found.try_get("at")?),
+            stopped: found.try_get("stopped")?,
+        }))
+    }
+
+    /// The line of one device.
+    pub async fn device_row(&self, id: DeviceId) -> Result<Option<DeviceRow>, Error> {
+        let mut q: QueryBuilder<Sqlite> = QueryBuilder::new(format!("SELECT {COLUMNS} FROM device WHERE id = "));
+        q.push_bind(id.0.as_bytes().to_vec());
+        q.build().fetch_optional(&self.db.read).await?.as_ref().map(row).transpose()
+    }
+
+    /// Every device of a site, for its agents: (id, name, SLURM NodeName).
+    pub async fn device_list(&self, site: &str) -> Result<Vec<(DeviceId, String, Option<String>)>, Error> {
+        let rows: Vec<(Vec<u8>, String, Option<String>)> =
+            sqlx::query_as("SELECT id, name, slurm_node FROM device WHERE site = $1 ORDER BY name, id").bind(site).fetch_all(&self.db.read).await?;
+        rows.into_iter().map(|(id, name, node)| Ok((DeviceId(uuid(id)?), name, node))).collect()
+    }
+}
+
+fn select(columns: &str, filter: &DeviceFilter) -> QueryBuilder<Sqlite> {
+    let mut q = QueryBuilder::new(format!("SELECT {columns} FROM device WHERE 1 = 1"));
+    if let Some(sites) = &filter.sites {
+        q.push(" AND site IN (");
+        let mut list = q.separated(", ");
+        for site in sites {
+            list.push_bind(site.clone());
+        }
+        q.push(")");
+    }
+    let columns = [("name", &filter.name), ("phase", &filter.phase), ("role", &filter.role), ("owner", &filter.owner), ("rack", &filter.rack)];
+    for (column, value) in columns {
+        if let Some(value) = value {
+            q.push(format!(" AND {column} = ")).push_bind(value.clone());
+        }
+    }
+    q
+}
+
+fn row(r: &SqliteRow) -> Result<DeviceRow, Error> {
+    Ok(DeviceRow {
+        id: DeviceId(uuid(r.try_get("id")?)?),
+        name: r.try_get("name")?,
+        site: r.try_get("site")?,
+        role: r.try_get("role")?,
+        phase: r.try_get("phase")?,
+        phase_since: Timestamp(r.try_get("phase_since")?),
+        owner: r.try_get("owner")?,
+        tenant_state: r.try_get("tenant_state")?,
+        rack: r.try_get("rack")?,
+        slurm_node: r.try_get("slurm_node")?,
+        conditions_bad: r.try_get("conditions_bad")?,
+        version: r.try_get::<i64, _>("version")? as u64,
+        updated_at: Timestamp(r.try_get("updated_at")?),
+    })
+}

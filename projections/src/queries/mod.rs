@@ -1,0 +1,77 @@
+//! What can be asked: one function a question, keyset pages, every question an index.
+
+mod conditions;
+mod devices;
+mod history;
+mod operations;
+mod parked;
+mod sites;
+
+pub use conditions::ConditionRow;
+pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor};
+pub use history::HistoryRow;
+pub use operations::{OperationFilter, OperationRow};
+pub use parked::ParkedRow;
+
+use crate::db::{Db, Error};
+use crate::projector::Progress;
+use fleet_schemas::Hash;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// One generation, for reading.
+#[derive(Clone, Debug)]
+pub struct Reads {
+    db: Db,
+    generation: i64,
+    progress: watch::Receiver<Progress>,
+}
+
+impl Reads {
+    pub(crate) fn new(db: Db, generation: i64, progress: watch::Receiver<Progress>) -> Self {
+        Self { db, generation, progress }
+    }
+
+    /// Its number.
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    /// How old what it says may be.
+    pub fn lag(&self) -> Duration {
+        let progress = self.progress.borrow();
+        match (progress.idle, progress.caught_up) {
+            (true, _) => Duration::ZERO,
+            (false, Some(at)) => at.elapsed(),
+            (false, None) => Duration::MAX,
+        }
+    }
+
+    /// Waits until partition `partition` is read past `offset`; false when `patience` ends first.
+    pub async fn reached(&self, partition: u32, offset: u64, patience: Duration) -> bool {
+        let mut progress = self.progress.clone();
+        let there = |p: &Progress| p.partitions.get(&partition).is_some_and(|s| s.next > offset);
+        matches!(tokio::time::timeout(patience, progress.wait_for(there)).await, Ok(Ok(_)))
+    }
+
+    /// Waits until everything there is has been read once.
+    pub async fn caught_up(&self, patience: Duration) -> bool {
+        let mut progress = self.progress.clone();
+        let since = Instant::now();
+        let there = |p: &Progress| p.idle || p.caught_up.is_some_and(|at| at > since);
+        matches!(tokio::time::timeout(patience, progress.wait_for(there)).await, Ok(Ok(_)))
+    }
+}
+
+fn uuid(bytes: Vec<u8>) -> Result<uuid::Uuid, Error> {
+    uuid::Uuid::from_slice(&bytes).map_err(|e| Error::Corrupt(e.to_string()))
+}
+
+fn hash(bytes: Vec<u8>) -> Result<Hash, Error> {
+    bytes.try_into().map(Hash).map_err(|_| Error::Corrupt("a hash that has not 32 bytes".into()))
+}

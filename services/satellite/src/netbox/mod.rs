@@ -1,0 +1,18 @@
+//! NetBox: the source of truth for inventory. [`Agent`] polls the change feed each look and sweeps everything from time to time. The law is
+//! knowledge/netbox.md; rule numbers refer to its section 4.
+//!
+//! [`client`] asks, [`row`] reads a device, [`identity`] judges what it can be known by, [`feed`] is the change feed, [`state`] is what is
+//! remembered. Only `client`, `feed` and `agent` do I/O.
+
+mod agent;
+mod client;
+mod feed;
+mod identity;
+mod row;
+mod state;
+
+pub use agent::{Agent, Settings};
+pub(crate) use client::refusal;
+pub(crate) use identity::{conditions, conflicts};
+pub(crate) use row::Row;
+pub use row::SlurmLink;

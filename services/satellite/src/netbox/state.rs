@@ -1,0 +1,77 @@
+//! What the agent remembers between looks: the devices it knows, which of them are to be read again, and how far the feed was read.
+
+use super::feed::Feed;
+use crate::{Memory, MemoryChanges};
+use fleet_schemas::{SiteId, StatusEdit, Timestamp};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::collections::BTreeMap;
+
+/// One device at a bound site: what conflicts need, and by what it becomes dirty (rule 5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Known {
+    pub(crate) site: SiteId,
+    pub(crate) serial: Option<String>,
+    pub(crate) site_id: i64,
+    pub(crate) rack: Option<i64>,
+    pub(crate) role: i64,
+    pub(crate) device_type: i64,
+    pub(crate) tenant: Option<i64>,
+}
+
+/// A device that the feed named and that was not read again yet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Dirty {
+    /// A delete was among the changes; by whom.
+    pub(crate) deleted_by: Option<String>,
+    /// Edits by people that go with its next observation, oldest first.
+    pub(crate) edits: Vec<StatusEdit>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct State {
+    /// `None` = the feed was never read.
+    pub(crate) feed: Option<Feed>,
+    /// When the last complete sweep began.
+    pub(crate) swept_at: Option<Timestamp>,
+    pub(crate) known: BTreeMap<i64, Known>,
+    pub(crate) dirty: BTreeMap<i64, Dirty>,
+}
+
+impl State {
+    pub(crate) fn load(memory: &Memory, instance: &str) -> Self {
+        Self {
+            feed: memory.get(&format!("{instance}/feed")),
+            swept_at: memory.get(&format!("{instance}/swept")),
+            known: table(memory, &format!("{instance}/device/")),
+            dirty: table(memory, &format!("{instance}/dirty/")),
+        }
+    }
+
+    /// What makes `before` into this.
+    pub(crate) fn changes_since(&self, before: &Self, instance: &str) -> MemoryChanges {
+        let mut changes = MemoryChanges::default();
+        if let Some(feed) = self.feed.as_ref().filter(|f| before.feed.as_ref() != Some(*f)) {
+            changes.put(format!("{instance}/feed"), feed);
+        }
+        if let Some(at) = self.swept_at.filter(|at| before.swept_at != Some(*at)) {
+            changes.put(format!("{instance}/swept"), &at);
+        }
+        difference(&mut changes, &format!("{instance}/device/"), &before.known, &self.known);
+        difference(&mut changes, &format!("{instance}/dirty/"), &before.dirty, &self.dirty);
+        changes
+    }
+}
+
+fn table<T: DeserializeOwned>(memory: &Memory, prefix: &str) -> BTreeMap<i64, T> {
+    memory.under(prefix).filter_map(|(id, value)| Some((id.parse().ok()?, value))).collect()
+}
+
+fn difference<T: PartialEq + Serialize>(changes: &mut MemoryChanges, prefix: &str, before: &BTreeMap<i64, T>, after: &BTreeMap<i64, T>) {
+    for (id, value) in after.iter().filter(|(id, value)| before.get(id) != Some(value)) {
+        changes.put(format!("{prefix}{id}"), value);
+    }
+    for id in before.keys().filter(|id| !after.contains_key(id)) {
+        changes.remove(format!("{prefix}{id}"));
+    }
+}
