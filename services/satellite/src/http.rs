@@ -42,7 +42,12 @@ impl Http {
     }
 
     /// GET of `path` (with query, encoded already). `secret` is what must not show up in anything that comes back.
-    pub(crate) async fn get(&self, path: &str, headers: &[(&'static str, HeaderValue)], secret: &SecretString) -> Result<Answer, ClientError> {
+    pub(crate) async fn get(
+        &self,
+        path: &str,
+        headers: &[(&'static str, HeaderValue)],
+        secret: &SecretString,
+    ) -> Result<Answer, ClientError> {
         let asked = format!("GET {}", path.chars().take(MAX_SHOWN).collect::<String>());
         let transient = |came: String| ClientError::new(ErrorClass::Transient, asked.as_str(), came, LookFault::NoData);
         let mut request = self.client.get(format!("{}{path}", self.base)).header("Accept", "application/json");

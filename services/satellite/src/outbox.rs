@@ -101,7 +101,8 @@ impl Outbox {
 
     /// Observations that wait to be sent.
     pub fn waiting(&self, source: Source) -> Result<u64, OutboxError> {
-        let count = self.lock().db.query_row("SELECT count(*) FROM queue WHERE source = ?", [source.as_str()], |row| row.get::<_, i64>(0))?;
+        let count =
+            self.lock().db.query_row("SELECT count(*) FROM queue WHERE source = ?", [source.as_str()], |row| row.get::<_, i64>(0))?;
         Ok(count.unsigned_abs())
     }
 
@@ -264,7 +265,9 @@ impl Put<'_> {
         for (key, value) in sweep.memory.0 {
             let source = self.source.as_str();
             match value {
-                Some(bytes) => self.db.execute("INSERT OR REPLACE INTO memory (source, key, value) VALUES (?, ?, ?)", params![source, key, bytes]),
+                Some(bytes) => {
+                    self.db.execute("INSERT OR REPLACE INTO memory (source, key, value) VALUES (?, ?, ?)", params![source, key, bytes])
+                }
                 None => self.db.execute("DELETE FROM memory WHERE source = ? AND key = ?", params![source, key]),
             }?;
         }
@@ -276,7 +279,8 @@ impl Put<'_> {
     fn changed_or_due(&mut self, seen: &Seen, unsent: i64) -> Result<bool, OutboxError> {
         let payload = seen.fact.encode();
         let mut digest = Sha256::new();
-        for part in [seen.site.as_str().as_bytes(), seen.native_id.as_bytes(), payload.r#type.as_bytes(), &payload.schema.0, &payload.bytes] {
+        for part in [seen.site.as_str().as_bytes(), seen.native_id.as_bytes(), payload.r#type.as_bytes(), &payload.schema.0, &payload.bytes]
+        {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }

@@ -5,7 +5,8 @@ use crate::http::Answer;
 use crate::slurm::{self, ApiVersion, Listing, Partitions};
 use crate::{DeviceList, ListedDevice, SlurmLink, netbox};
 use fleet_schemas::{
-    ConditionReport, DeviceId, LookFault, NetboxDeviceSeen, Payload, Record, SiteId, SlurmNodeSeen, Source, Status, Timestamp, payload_to_json,
+    ConditionReport, DeviceId, LookFault, NetboxDeviceSeen, Payload, Record, SiteId, SlurmNodeSeen, Source, Status, Timestamp,
+    payload_to_json,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -80,7 +81,8 @@ fn slurm_lines(options: &FileOptions, answer: &Answer) -> Result<Vec<Value>, Cli
         Some(text) => Partitions::Known(slurm::partitions(&slurm::check(&recorded(text, None), Some(version), "partitions")?)),
     };
     let listing = Listing { entries: slurm::entries(&list, version), partitions, confirmed: BTreeMap::new() };
-    let as_device = |name: &String| ListedDevice { id: DeviceId::from_netbox("file", 0), name: name.clone(), slurm_node: Some(name.clone()) };
+    let as_device =
+        |name: &String| ListedDevice { id: DeviceId::from_netbox("file", 0), name: name.clone(), slurm_node: Some(name.clone()) };
     let everything = || DeviceList { devices: listing.entries.keys().map(as_device).collect() };
     let devices = options.devices.clone().unwrap_or_else(everything);
     // Only `drain_since` would show the time of the look; a file has none.
@@ -112,7 +114,8 @@ fn too_old(version: ApiVersion, row: &Value) -> Option<Value> {
 }
 
 fn netbox_lines(answer: &Answer) -> Result<Vec<Value>, ClientError> {
-    let unreadable = |e: serde_json::Error| ClientError::malformed(&answer.asked, format!("{}, and no device can be read: {e}", answer.code));
+    let unreadable =
+        |e: serde_json::Error| ClientError::malformed(&answer.asked, format!("{}, and no device can be read: {e}", answer.code));
     if !(200..300).contains(&answer.code) {
         return Err(netbox::refusal(answer));
     }

@@ -9,7 +9,9 @@ use super::state::{Known, State};
 use super::{conditions, conflicts, feed};
 use crate::error::{ClientError, ErrorClass};
 use crate::{Complete, Look, Seen, Sweep};
-use fleet_schemas::{DeviceId, Fact, LookFault, Micros, NetboxDeviceGone, NetboxDeviceSeen, SiteId, Source, StatusEdit, StreamId, Timestamp};
+use fleet_schemas::{
+    DeviceId, Fact, LookFault, Micros, NetboxDeviceGone, NetboxDeviceSeen, SiteId, Source, StatusEdit, StreamId, Timestamp,
+};
 use std::{collections::BTreeMap, collections::BTreeSet, collections::HashSet, path::PathBuf, time::Duration};
 
 /// Above so many dirty devices a sweep is cheaper (it costs a call per 1,000 devices, reading by id one per 100).
@@ -195,7 +197,11 @@ impl Round<'_> {
                 Some(site) => _ = self.state.known.insert(row.id, row.known(site)),
                 None => {
                     if self.state.known.remove(&row.id).is_some() {
-                        tracing::info!(netbox_id = row.id, site = row.site.slug, "a device moved to a site that this agent does not speak for");
+                        tracing::info!(
+                            netbox_id = row.id,
+                            site = row.site.slug,
+                            "a device moved to a site that this agent does not speak for"
+                        );
                     }
                 }
             }

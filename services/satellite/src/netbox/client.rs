@@ -17,8 +17,7 @@ const PAGE: usize = 1000;
 /// Ids in one query: the URL stays below 2 kB.
 const IDS: usize = 100;
 /// Everything that an inventory record needs, and no `config_context` (rule 16).
-const DEVICE_FIELDS: &str =
-    "id,name,display,site,role,device_type,serial,asset_tag,rack,position,face,status,tenant,tags,custom_fields";
+const DEVICE_FIELDS: &str = "id,name,display,site,role,device_type,serial,asset_tag,rack,position,face,status,tenant,tags,custom_fields";
 
 /// The query parameters there are.
 #[derive(Clone)]
@@ -112,7 +111,12 @@ impl Session<'_> {
     }
 
     /// The rows of a list with these ids, in as many calls as it takes.
-    pub(crate) async fn by_ids<T: Keyed + DeserializeOwned>(&self, path: &str, fields: &'static str, ids: &[i64]) -> Result<Vec<T>, ClientError> {
+    pub(crate) async fn by_ids<T: Keyed + DeserializeOwned>(
+        &self,
+        path: &str,
+        fields: &'static str,
+        ids: &[i64],
+    ) -> Result<Vec<T>, ClientError> {
         let mut rows = Vec::new();
         for ids in ids.chunks(IDS) {
             let mut params: Vec<Param> = ids.iter().copied().map(Param::Id).collect();
@@ -171,14 +175,17 @@ impl Session<'_> {
 fn next_start(next: &str, from: i64, answer: &Answer) -> Result<i64, ClientError> {
     let query = next.split_once('?').map_or("", |(_, q)| q);
     let start = query.split('&').find_map(|p| p.strip_prefix("start=")?.parse::<i64>().ok());
-    start.filter(|s| *s > from).ok_or_else(|| ClientError::malformed(&answer.asked, format!("200, and a next link that leads nowhere: {next}")))
+    start
+        .filter(|s| *s > from)
+        .ok_or_else(|| ClientError::malformed(&answer.asked, format!("200, and a next link that leads nowhere: {next}")))
 }
 
 fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, ClientError> {
     if answer.code != 200 {
         return Err(refusal(answer));
     }
-    serde_json::from_str(&answer.body).map_err(|e| ClientError::malformed(&answer.asked, format!("200, and a body that cannot be read: {e}")))
+    serde_json::from_str(&answer.body)
+        .map_err(|e| ClientError::malformed(&answer.asked, format!("200, and a body that cannot be read: {e}")))
 }
 
 /// DRF's `{"detail": …}`.

@@ -6,9 +6,28 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What vendors and people put where no serial is. Compared without case and white space around.
 const PLACEHOLDERS: [&str; 22] = [
-    "0123456789", "1234567890", "123456789", "12345678", "chassis serial number", "default string", "empty", "invalid", "n/a", "na",
-    "none", "not applicable", "not available", "not specified", "null", "serial", "serial number", "system serial number", "tbd",
-    "to be filled by o.e.m.", "to be filled by oem", "unknown",
+    "0123456789",
+    "1234567890",
+    "123456789",
+    "12345678",
+    "chassis serial number",
+    "default string",
+    "empty",
+    "invalid",
+    "n/a",
+    "na",
+    "none",
+    "not applicable",
+    "not available",
+    "not specified",
+    "null",
+    "serial",
+    "serial number",
+    "system serial number",
+    "tbd",
+    "to be filled by o.e.m.",
+    "to be filled by oem",
+    "unknown",
 ];
 
 /// Whether a serial names a machine at all.
@@ -64,7 +83,12 @@ pub(crate) fn conditions(row: &Row, others: Option<&Vec<i64>>) -> Vec<ConditionR
         None => report("IdentityConflict", Status::False, "SerialUnique", String::new()),
         Some(others) => {
             let ids: Vec<String> = others.iter().map(i64::to_string).collect();
-            report("IdentityConflict", Status::True, "SerialShared", format!("serial \"{}\" is also that of NetBox device {}", row.serial, ids.join(", ")))
+            report(
+                "IdentityConflict",
+                Status::True,
+                "SerialShared",
+                format!("serial \"{}\" is also that of NetBox device {}", row.serial, ids.join(", ")),
+            )
         }
     };
     vec![matched, conflict]
@@ -80,9 +104,23 @@ mod tests {
 
     #[test]
     fn placeholders_are_no_serials() {
-        for serial in ["", " ", "0", "None", "N/A", "To be filled by O.E.M.", "Default string", "System Serial Number", "0123456789", "Not Specified",
-            "....", "XXXXXX", "00000000", " none ", "-"]
-        {
+        for serial in [
+            "",
+            " ",
+            "0",
+            "None",
+            "N/A",
+            "To be filled by O.E.M.",
+            "Default string",
+            "System Serial Number",
+            "0123456789",
+            "Not Specified",
+            "....",
+            "XXXXXX",
+            "00000000",
+            " none ",
+            "-",
+        ] {
             assert!(!is_real_serial(serial), "{serial}");
         }
         for serial in ["SN0000007", "J1X2Y3Z", "00000001", "01"] {
@@ -92,7 +130,8 @@ mod tests {
 
     #[test]
     fn conflicts_name_the_others() {
-        let serials = [(1, Some("A1")), (2, Some("a1 ")), (3, Some("B2")), (4, Some("none")), (5, Some("None")), (6, None), (7, Some("A1"))];
+        let serials =
+            [(1, Some("A1")), (2, Some("a1 ")), (3, Some("B2")), (4, Some("none")), (5, Some("None")), (6, None), (7, Some("A1"))];
         let expected = BTreeMap::from([(1, vec![2, 7]), (2, vec![1, 7]), (7, vec![1, 2])]);
         assert_eq!(conflicts(serials.into_iter()), expected);
     }

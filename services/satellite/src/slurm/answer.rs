@@ -78,9 +78,11 @@ fn refusal(answer: &Answer, version: Option<ApiVersion>, errors: &[Value]) -> Cl
         502 => (ErrorClass::Transient, LookFault::ControllerDown, ""),
         // 104 is what the first call after slurmctld's death reads on 24.11.
         _ if any(&[1800, 5004, 104]) => (ErrorClass::Transient, LookFault::ControllerDown, ""),
-        500 if old && any(&[-1]) => {
-            (ErrorClass::Transient, LookFault::ControllerDown, " (slurmctld does not answer, or refuses the token: on 22.05 they look the same)")
-        }
+        500 if old && any(&[-1]) => (
+            ErrorClass::Transient,
+            LookFault::ControllerDown,
+            " (slurmctld does not answer, or refuses the token: on 22.05 they look the same)",
+        ),
         429 | 500.. if !any(&[2018]) => (ErrorClass::Transient, LookFault::NoData, ""),
         _ => (ErrorClass::Permanent, LookFault::NoData, ""),
     };

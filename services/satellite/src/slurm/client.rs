@@ -65,7 +65,9 @@ impl Client {
         let answer = self.get("/openapi/v3", token).await?;
         if answer.code != 200 {
             // Any list will do: what matters is what the status and the text mean.
-            return Err(check(&answer, None, "nodes").err().unwrap_or_else(|| ClientError::malformed(&answer.asked, answer.code.to_string())));
+            return Err(check(&answer, None, "nodes")
+                .err()
+                .unwrap_or_else(|| ClientError::malformed(&answer.asked, answer.code.to_string())));
         }
         let spec = serde_json::from_str(&answer.body).map_err(|e| ClientError::malformed(&answer.asked, format!("200, no JSON: {e}")))?;
         let version = ApiVersion::choose(&spec).map_err(|served| {

@@ -140,7 +140,12 @@ mod tests {
         check(&[(d, "", 0, "foreign@0")]);
         check(&[(d, "xfleet:1", 10, "foreign@0"), (d, "Fleet:1", 11, "foreign@0")]);
         // It comes back with the old reason (24.11 keeps it): somebody else's.
-        check(&[(d, "fleet:1", 10, "ours@0"), ("IDLE", "fleet:1", 10, "none"), (d, "fleet:1", 10, "foreign@2"), (d, "fleet:1", 10, "foreign@2")]);
+        check(&[
+            (d, "fleet:1", 10, "ours@0"),
+            ("IDLE", "fleet:1", 10, "none"),
+            (d, "fleet:1", 10, "foreign@2"),
+            (d, "fleet:1", 10, "foreign@2"),
+        ]);
         // The same on a node first seen undrained.
         check(&[("IDLE", "fleet:1", 10, "none"), (d, "fleet:1", 10, "foreign@1")]);
         // It comes back newly written, with the same words or others, on 24.11 and on 22.05 (which cleared them).

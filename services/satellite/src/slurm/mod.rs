@@ -15,6 +15,5 @@ mod version;
 
 pub use agent::{Agent, Settings};
 pub(crate) use answer::{check, entries, partitions};
-pub(crate) use drains::Remembered;
 pub(crate) use translate::{Listing, Partitions, translate};
 pub(crate) use version::ApiVersion;

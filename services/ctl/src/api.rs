@@ -1,0 +1,136 @@
+//! The HTTP API: fetches a token, asks, and turns problems into exit codes.
+
+use crate::context::{Access, Context};
+use crate::exit::Failure;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use std::{cell::RefCell, time::Duration};
+
+/// A call takes no longer than the hub's own limit and a little.
+const LIMIT: Duration = Duration::from_secs(70);
+
+/// The API of one hub.
+pub struct Api {
+    context: Context,
+    client: reqwest::Client,
+    token: RefCell<Option<String>>,
+}
+
+/// An answer that is no refusal.
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its body.
+    pub body: Value,
+}
+
+impl Api {
+    /// Nothing is sent yet.
+    pub fn new(context: Context) -> Result<Self, Failure> {
+        let client = reqwest::Client::builder().timeout(LIMIT).no_proxy().build().map_err(|e| Failure::error(e.to_string()))?;
+        Ok(Self { context, client, token: RefCell::new(None) })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.context.url.trim_end_matches('/'))
+    }
+
+    /// GET below `/api/v1`.
+    pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Value, Failure> {
+        let request = self.client.get(self.url(&format!("/api/v1{path}"))).query(query);
+        self.send(request).await.map(|a| a.body)
+    }
+
+    /// POST below `/api/v1`, with a key that makes repeats harmless.
+    pub async fn post(&self, path: &str, body: &Value, headers: &[(&str, String)]) -> Result<Answer, Failure> {
+        let mut request = self.client.request(Method::POST, self.url(&format!("/api/v1{path}"))).json(body);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        self.send(request).await
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Answer, Failure> {
+        let token = self.token().await?;
+        let response = request.bearer_auth(token).send().await.map_err(|e| self.unreachable(&e))?;
+        let status = response.status();
+        let text = response.text().await.map_err(|e| self.unreachable(&e))?;
+        let body: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        if status.is_success() { Ok(Answer { status, body }) } else { Err(refusal(status, &body)) }
+    }
+
+    fn unreachable(&self, e: &reqwest::Error) -> Failure {
+        let mut cause: &dyn std::error::Error = e;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        Failure::unreachable(format!("{} cannot be reached: {cause}", self.context.url))
+    }
+
+    async fn token(&self) -> Result<String, Failure> {
+        if let Access::Token(token) = &self.context.access {
+            return Ok(token.clone());
+        }
+        if let Some(token) = self.token.borrow().clone() {
+            return Ok(token);
+        }
+        let token = self.fetch_token().await?;
+        *self.token.borrow_mut() = Some(token.clone());
+        Ok(token)
+    }
+
+    /// client_credentials with private_key_jwt; issuer and endpoint come from the hub's own metadata.
+    async fn fetch_token(&self) -> Result<String, Failure> {
+        let found = self.client.get(self.url("/.well-known/oauth-authorization-server")).send().await.map_err(|e| self.unreachable(&e))?;
+        let metadata: Value = found.json().await.map_err(|e| Failure::auth(format!("the hub's metadata cannot be read: {e}")))?;
+        let text = |name: &str| metadata[name].as_str().map(str::to_owned).ok_or_else(|| Failure::auth(format!("the hub's metadata has no {name}")));
+        let (issuer, endpoint) = (text("issuer")?, text("token_endpoint")?);
+        let form = [
+            ("grant_type", "client_credentials".to_owned()),
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned()),
+            ("client_assertion", self.assertion(&issuer)?),
+        ];
+        let response = self.client.post(endpoint).form(&form).send().await.map_err(|e| self.unreachable(&e))?;
+        let body: Value = response.json().await.map_err(|e| Failure::auth(format!("the token endpoint's answer cannot be read: {e}")))?;
+        match body["access_token"].as_str() {
+            Some(token) => Ok(token.to_owned()),
+            None => Err(Failure::auth(format!("no token: {}", body["error_description"].as_str().unwrap_or("refused")))),
+        }
+    }
+
+    fn assertion(&self, issuer: &str) -> Result<String, Failure> {
+        let Access::Client { client, key_pem, kid } = &self.context.access else { return Err(Failure::auth("no key")) };
+        let now = jsonwebtoken::get_current_timestamp();
+        let claims = json!({
+            "iss": client, "sub": client, "aud": issuer, "iat": now, "nbf": now, "exp": now + 60, "jti": uuid::Uuid::new_v4().to_string(),
+        });
+        let header = Header { typ: Some("client-authentication+jwt".into()), kid: Some(kid.clone()), ..Header::new(Algorithm::ES256) };
+        let key = EncodingKey::from_ec_pem(key_pem.as_bytes()).map_err(|e| Failure::auth(format!("the key: {e}")))?;
+        jsonwebtoken::encode(&header, &claims, &key).map_err(|e| Failure::auth(format!("signing: {e}")))
+    }
+}
+
+/// A problem as an exit code and a text that names guard, expected, seen, helps.
+fn refusal(status: StatusCode, body: &Value) -> Failure {
+    let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+    let code = match status.as_u16() {
+        _ if !text("guard").is_empty() && status != StatusCode::PRECONDITION_FAILED => 4,
+        401 | 403 => 6,
+        404 => 3,
+        409 | 412 | 422 => 5,
+        400 | 405 | 413 | 415 => 2,
+        _ => 1,
+    };
+    if text("guard").is_empty() {
+        let field = if text("field").is_empty() { String::new() } else { format!("{}: ", text("field")) };
+        let detail = if text("detail").is_empty() { status.to_string() } else { text("detail") };
+        let devices = body["devices"].as_array().map_or_else(String::new, |d| {
+            d.iter().map(|d| format!("\n  {}  {}", d["id"].as_str().unwrap_or_default(), d["site"].as_str().unwrap_or_default())).collect()
+        });
+        return Failure::new(code, format!("{field}{detail}{devices}"));
+    }
+    let lines = [("guard", text("guard")), ("expected", text("expected")), ("seen", text("seen")), ("helps", text("helps"))];
+    let lines: Vec<_> = lines.iter().map(|(name, value)| format!("  {name:<9} {value}")).collect();
+    Failure::new(code, format!("refused  {}\n{}", text("code"), lines.join("\n")))
+}

@@ -1,0 +1,71 @@
+//! `site baseline`: preview as a table, then confirm.
+
+use crate::api::Api;
+use crate::exit::Failure;
+use crate::output::{Output, field};
+use clap::ArgMatches;
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+
+/// `site …`.
+pub async fn site(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
+    let Some(("baseline", m)) = m.subcommand() else { return Err(Failure::usage("say what to do with the site")) };
+    let site = m.get_one::<String>("site").cloned().unwrap_or_default();
+    let preview = api.get(&format!("/sites/{site}/baseline"), &[]).await?;
+    let only: Vec<_> = m.get_many::<String>("only").into_iter().flatten().cloned().collect();
+    let wanted = |item: &&Value| only.is_empty() || only.contains(&field(item, "name")) || only.contains(&field(item, "id"));
+    let items: Vec<Value> = preview["items"].as_array().into_iter().flatten().filter(wanted).cloned().collect();
+    if m.get_flag("preview") || !output.quiet {
+        show(&preview, &items, output)?;
+    }
+    if m.get_flag("preview") {
+        return Ok(());
+    }
+    let devices: Vec<_> =
+        items.iter().filter(|i| i["phase"].is_string()).map(|i| json!({"id": i["id"], "phase": i["phase"]})).collect();
+    if devices.is_empty() {
+        output.say("nothing to confirm");
+        return Ok(());
+    }
+    confirm(devices.len(), m.get_flag("yes"))?;
+    let body = json!({"devices": devices, "reason": m.get_one::<String>("reason")});
+    let done = api.post(&format!("/sites/{site}/baseline"), &body, &[]).await?.body;
+    let refused: Vec<_> = done["items"].as_array().into_iter().flatten().filter(|i| i["result"] != "accepted").collect();
+    for item in &refused {
+        output.say(&format!("{}  {}  {}  {}", field(item, "id"), field(item, "result"), field(item, "code"), field(item, "detail")));
+    }
+    output.say(&format!("{} taken over, {} refused", done["accepted"], refused.len()));
+    if refused.is_empty() { Ok(()) } else { Err(Failure::new(4, format!("{} of {} were refused", refused.len(), devices_len(&done)))) }
+}
+
+fn devices_len(done: &Value) -> usize {
+    done["items"].as_array().map_or(0, Vec::len)
+}
+
+fn show(preview: &Value, items: &[Value], output: &Output) -> Result<(), Failure> {
+    if output.whole(preview)? {
+        return Ok(());
+    }
+    let row = |i: &Value| {
+        let evidence: Vec<_> = i["evidence"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let phase = if i["phase"].is_null() { "-".to_owned() } else { field(i, "phase") };
+        let why = if field(i, "problem").is_empty() { evidence.join("; ") } else { field(i, "problem") };
+        vec![field(i, "name"), phase, why]
+    };
+    output.table(&["device", "proposed", "because"], items.iter().map(row).collect())
+}
+
+fn confirm(count: usize, yes: bool) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(format!("{count} devices would be taken over; --yes confirms where nobody can be asked")));
+    }
+    eprint!("take over {count} devices? [y/N] ");
+    // A lost prompt is answered with no.
+    let _ = std::io::stderr().flush();
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(|e| Failure::error(e.to_string()))?;
+    if matches!(answer.trim(), "y" | "yes") { Ok(()) } else { Err(Failure::error("nothing was changed")) }
+}

@@ -1,0 +1,66 @@
+//! A client's proof: a JWT that it signed itself (RFC 7523).
+
+use super::{Client, Clients};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize;
+use sqlx::sqlite::SqlitePool;
+
+/// Seconds an assertion may live.
+const LIFE: u64 = 60;
+/// How far clocks may differ, seconds.
+const LEEWAY: u64 = 30;
+
+#[derive(Deserialize)]
+struct Claims {
+    iss: String,
+    sub: String,
+    jti: String,
+    exp: u64,
+}
+
+/// The client that made this assertion for `audience`; or why it is none. An assertion counts once: its `jti` is kept in `control`.
+pub async fn verify_assertion<'c>(clients: &'c Clients, audience: &str, control: &SqlitePool, assertion: &str) -> Result<&'c Client, String> {
+    let header = decode_header(assertion).map_err(|e| format!("the assertion is no JWT: {e}"))?;
+    match header.typ.as_deref() {
+        None | Some("JWT" | "client-authentication+jwt") => {}
+        Some(other) => return Err(format!("typ `{other}` is refused; use client-authentication+jwt")),
+    }
+    let algorithm = header.alg;
+    if !matches!(algorithm, Algorithm::ES256 | Algorithm::PS256 | Algorithm::EdDSA) {
+        return Err(format!("alg {algorithm:?} is refused; use ES256, PS256 or EdDSA"));
+    }
+    // Unverified yet: only to find the key with which to verify.
+    let named: Claims = jsonwebtoken::dangerous::insecure_decode_claims(assertion).map_err(|e| format!("claims: {e}"))?;
+    let client = clients.get(&named.sub).ok_or_else(|| "no such client".to_owned())?;
+    let jwk = header.kid.as_deref().and_then(|kid| client.jwks.find(kid)).ok_or_else(|| "no key of this client has that kid".to_owned())?;
+    let key = DecodingKey::from_jwk(jwk).map_err(|e| format!("key: {e}"))?;
+    let mut validation = Validation::new(algorithm);
+    validation.set_audience(&[audience]);
+    validation.set_issuer(&[&client.client]);
+    validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+    validation.leeway = LEEWAY;
+    validation.validate_nbf = true;
+    let claims = decode::<Claims>(assertion, &key, &validation).map_err(|e| e.to_string())?.claims;
+    let now = jsonwebtoken::get_current_timestamp();
+    if claims.iss != claims.sub {
+        return Err("iss and sub must both be the client id".into());
+    }
+    if claims.exp > now + LIFE + LEEWAY {
+        return Err(format!("exp lies more than {LIFE} s ahead"));
+    }
+    once(control, &client.client, &claims.jti, claims.exp + LEEWAY, now).await?;
+    Ok(client)
+}
+
+async fn once(control: &SqlitePool, client: &str, jti: &str, expires_at: u64, now: u64) -> Result<(), String> {
+    let stored = async {
+        sqlx::query("DELETE FROM jti WHERE expires_at < $1").bind(now as i64).execute(control).await?;
+        let insert = sqlx::query("INSERT INTO jti (client, jti, expires_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING");
+        insert.bind(client).bind(jti).bind(expires_at as i64).execute(control).await
+    };
+    match stored.await {
+        Ok(done) if done.rows_affected() == 1 => Ok(()),
+        Ok(_) => Err("this assertion was used before".into()),
+        Err(e) => Err(format!("the store of used assertions fails: {e}")),
+    }
+}

@@ -1,0 +1,18 @@
+//! Who may do what: clients prove themselves by a signed assertion ([`assertion`]), get a short-lived access token ([`issuer`]), and
+//! every route names the scope it needs ([`routes`]).
+
+mod assertion;
+mod clients;
+mod granted;
+mod issuer;
+mod keys;
+mod routes;
+mod scope;
+
+pub use assertion::verify_assertion;
+pub use clients::{Client, Clients};
+pub use granted::{Granted, Principal};
+pub use issuer::{Claims, Issuer, LIFE as TOKEN_LIFE};
+pub use keys::{KeyPair, generate_key};
+pub use routes::{Routes, Scoped};
+pub use scope::*;

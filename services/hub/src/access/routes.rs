@@ -1,0 +1,47 @@
+//! Routes that cannot be made without a scope.
+
+use super::{Granted, Scope};
+use crate::Hub;
+use axum::{Router, handler::Handler, routing::MethodRouter, routing::get, routing::post};
+use std::sync::Arc;
+
+/// The argument lists of handlers whose first argument is a [`Granted`].
+pub trait Scoped {}
+
+macro_rules! scoped {
+    ($($($rest:ident),*;)*) => { $(impl<M, S: Scope, $($rest),*> Scoped for (M, Granted<S>, $($rest,)*) {})* };
+}
+scoped! { ; A; A, B; A, B, C; A, B, C, D; A, B, C, D, E; }
+
+/// A router that takes only handlers whose first argument is a [`Granted`]: a route without a scope does not compile.
+#[derive(Default)]
+pub struct Routes(Router<Arc<Hub>>);
+
+impl Routes {
+    /// A reading route.
+    pub fn get<H, T>(self, path: &str, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Hub>>,
+        T: Scoped + 'static,
+    {
+        self.add(path, get(handler))
+    }
+
+    /// A writing route.
+    pub fn post<H, T>(self, path: &str, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Hub>>,
+        T: Scoped + 'static,
+    {
+        self.add(path, post(handler))
+    }
+
+    fn add(self, path: &str, route: MethodRouter<Arc<Hub>>) -> Self {
+        Self(self.0.route(path, route))
+    }
+
+    /// The routes, for nesting under a prefix.
+    pub fn into_router(self) -> Router<Arc<Hub>> {
+        self.0
+    }
+}

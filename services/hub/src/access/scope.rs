@@ -1,0 +1,30 @@
+//! The scopes: one type each, so that a route carries its scope in its handler's type.
+
+/// A right.
+pub trait Scope: Send + Sync + 'static {
+    /// Its name in tokens.
+    const NAME: &'static str;
+}
+
+macro_rules! scopes {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal;)*) => {
+        $($(#[doc = $doc])+ #[derive(Clone, Copy, Debug)] pub struct $name; impl Scope for $name { const NAME: &'static str = $text; })*
+        /// Every scope there is.
+        pub const SCOPES: &[&str] = &[$($text),*];
+    };
+}
+
+scopes! {
+    /// Read devices, sites, conditions, operations.
+    DeviceRead = "device:read";
+    /// Change what is not the lifecycle.
+    DeviceUpdate = "device:update";
+    /// Give a lifecycle command.
+    LifecycleCreate = "device-lifecycle:create";
+    /// Read a site's settings.
+    SiteRead = "site:read";
+    /// Change a site's settings, and take over a fleet that already runs.
+    SiteUpdate = "site:update";
+    /// Run the hub.
+    Admin = "admin";
+}

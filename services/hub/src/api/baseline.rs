@@ -1,0 +1,123 @@
+//! GET, POST `/sites/{site}/baseline`: taking over a fleet that already runs. Preview, then confirm by list.
+
+use super::{commands, query};
+use crate::access::{Granted, Principal, SiteRead, SiteUpdate};
+use crate::{Hub, Problem};
+use axum::{Json, body::Bytes, extract::Path, extract::State, http::HeaderMap, http::Uri};
+use fleet_journal::AskError;
+use fleet_lifecycle::baseline::propose;
+use fleet_projections::DeviceFilter;
+use fleet_schemas::{Baseline, DeviceId, OutcomeKind, Phase, SiteId, StreamId};
+use futures::{StreamExt, stream};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Devices decided at the same time.
+const WIDTH: usize = 64;
+/// Devices that one confirmation may name.
+const MOST: usize = 5000;
+
+pub(crate) async fn preview(
+    granted: Granted<SiteRead>,
+    State(hub): State<Arc<Hub>>,
+    Path(site): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Problem> {
+    query::params(&uri, &[])?;
+    let site = reachable(&granted.principal, &hub, &site)?;
+    let reads = query::consistent(&hub, &headers).await?;
+    let filter = DeviceFilter { sites: Some(vec![site.to_string()]), phase: Some("Discovered".into()), ..Default::default() };
+    let (mut items, mut after) = (Vec::new(), None);
+    let reference = hub.journal.reference();
+    loop {
+        let rows = reads.devices(&filter, after.as_ref(), 500).await?;
+        for row in &rows {
+            let Some(doc) = reads.device(row.id).await? else { continue };
+            let proposal = propose(&doc.state, &reference);
+            items.push(json!({
+                "id": row.id.to_string(), "name": row.name, "phase": proposal.phase.map(|p| p.as_str()), "evidence": proposal.evidence, "problem": proposal.problem,
+            }));
+        }
+        match rows.last() {
+            Some(last) if rows.len() == 500 => after = Some(fleet_projections::ListCursor { name: last.name.clone(), id: last.id }),
+            _ => break,
+        }
+    }
+    let proposed = items.iter().filter(|i| !i["phase"].is_null()).count();
+    Ok(Json(json!({"site_id": site.as_str(), "items": items, "proposed": proposed, "undecided": items.len() - proposed})))
+}
+
+fn reachable(principal: &Principal, hub: &Hub, site: &str) -> Result<SiteId, Problem> {
+    let site = query::site_id(site)?;
+    let known = hub.journal.reference().sites.contains_key(&site) && principal.reaches(&site);
+    if known { Ok(site) } else { Err(Problem::missing(format!("there is no site {site}"))) }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    devices: Vec<Confirmed>,
+    reason: String,
+}
+
+/// A device and the phase that the person saw in the preview.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Confirmed {
+    id: String,
+    phase: String,
+}
+
+pub(crate) async fn confirm(
+    granted: Granted<SiteUpdate>,
+    State(hub): State<Arc<Hub>>,
+    Path(site): Path<String>,
+    uri: Uri,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    query::params(&uri, &[])?;
+    let site = reachable(&granted.principal, &hub, &site)?;
+    let body: Body = query::body(&bytes)?;
+    if body.reason.trim().is_empty() {
+        return Err(Problem::invalid("reason", "say why"));
+    }
+    if body.devices.is_empty() || body.devices.len() > MOST {
+        return Err(Problem::invalid("devices", format!("1 to {MOST} devices")));
+    }
+    let asked: Result<Vec<_>, _> = body.devices.iter().enumerate().map(|(i, c)| parse(i, c)).collect();
+    let (hub, principal) = (&hub, &granted.principal);
+    let (site, reason) = (&site, body.reason.as_str());
+    let results: Vec<_> =
+        stream::iter(asked?).map(|(id, phase)| one(hub, principal, site, id, phase, reason)).buffered(WIDTH).collect().await;
+    let accepted = results.iter().filter(|r| r["result"] == "accepted").count();
+    Ok(Json(json!({"items": results, "accepted": accepted, "refused": results.len() - accepted})))
+}
+
+fn parse(i: usize, c: &Confirmed) -> Result<(DeviceId, Phase), Problem> {
+    let id = c.id.parse().map_err(|_| Problem::invalid(&format!("devices[{i}].id"), "a device's uuid"))?;
+    let phase = c.phase.parse().map_err(|e: fleet_schemas::UnknownWord| Problem::invalid(&format!("devices[{i}].phase"), e.to_string()))?;
+    Ok((id, phase))
+}
+
+async fn one(hub: &Hub, principal: &Principal, site: &SiteId, id: DeviceId, phase: Phase, reason: &str) -> Value {
+    let refused = |code: &str, detail: String| json!({"id": id.to_string(), "result": "refused", "code": code, "detail": detail});
+    let at_site = matches!(hub.reads().device_row(id).await, Ok(Some(row)) if row.site == site.as_str());
+    if !at_site {
+        return refused("not-found", format!("{site} has no such device"));
+    }
+    let ask = Baseline { phase }.into();
+    let command = commands::command(StreamId::Device(id), &ask, principal, reason, hub.journal.clock().now());
+    match hub.journal.ask(&command, hub.patience).await {
+        Ok(answer) if answer.decided.outcome.kind == OutcomeKind::Accepted => {
+            json!({"id": id.to_string(), "result": "accepted", "phase": phase.as_str(), "version": answer.decided.version})
+        }
+        Ok(answer) => {
+            let o = &answer.decided.outcome;
+            refused(&o.code, format!("expected {}, seen {}", o.expected, o.seen))
+        }
+        Err(AskError::Pending) => json!({"id": id.to_string(), "result": "pending"}),
+        Err(e) => refused("not-stored", e.to_string()),
+    }
+}

@@ -1,0 +1,154 @@
+//! POST `/devices/{id}/commands`: a request, and its decision.
+
+use super::{devices, query};
+use crate::access::{Granted, LifecycleCreate, Principal};
+use crate::{Hub, Problem};
+use axum::{Json, body::Bytes, extract::Path, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse, response::Response};
+use fleet_journal::{Answer, AskError};
+use fleet_schemas::{Ask, Command, CommandId, HOUR, MINUTE, OutcomeKind, StreamId, Timestamp, verbs};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{sync::Arc, time::Duration};
+use uuid::Uuid;
+
+/// How long the read model is waited for, so that the answer can name the new phase.
+const SHOW_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    command: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    params: Map<String, Value>,
+    #[serde(default)]
+    dry_run: bool,
+    not_after: Option<String>,
+}
+
+pub(crate) async fn give(
+    granted: Granted<LifecycleCreate>,
+    State(hub): State<Arc<Hub>>,
+    Path(id): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    query::params(&uri, &[])?;
+    let body: Body = query::body(&bytes)?;
+    let ask = verbs::ask(&body.command, &body.params).map_err(|e| Problem::invalid(&e.field, e.problem))?;
+    if body.reason.trim().is_empty() || body.reason.chars().count() > 500 || body.reason.chars().any(char::is_control) {
+        return Err(Problem::invalid("reason", "say why: 1 to 500 characters, no control characters"));
+    }
+    let reads = hub.reads();
+    let doc = devices::find(&reads, &granted.principal, &id).await?;
+    let stream = StreamId::Device(doc.state.id);
+    let command = Command {
+        id: command_id(&granted.principal, uri.path(), &headers)?,
+        not_after: not_after(body.not_after.as_deref(), hub.journal.clock().now())?,
+        expected_version: expected_version(&headers)?,
+        dry_run: body.dry_run,
+        trace_id: trace_id(&headers),
+        ..command(stream, &ask, &granted.principal, &body.reason, hub.journal.clock().now())
+    };
+    let patience = if respond_async(&headers) { Duration::ZERO } else { hub.patience };
+    let answer = hub.journal.ask(&command, patience).await;
+    respond(&hub, &command, answer).await
+}
+
+/// A command with the usual life, to be refined.
+pub(crate) fn command(stream: StreamId, ask: &Ask, principal: &Principal, reason: &str, now: Timestamp) -> Command {
+    Command {
+        id: CommandId(Uuid::new_v4()),
+        stream,
+        ask: ask.encode(),
+        actor: principal.actor(),
+        reason: reason.trim().to_owned(),
+        expected_version: None,
+        dry_run: false,
+        issued_at: now,
+        not_after: now.plus(10 * MINUTE),
+        trace_id: String::new(),
+    }
+}
+
+async fn respond(hub: &Hub, command: &Command, answer: Result<Answer, AskError>) -> Result<Response, Problem> {
+    match answer {
+        Err(AskError::NotStored(why)) => {
+            tracing::error!(why, "a command could not be stored");
+            let detail = "the command could not be stored, and nothing will come of it; try again";
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-stored", detail).header("retry-after", "1"))
+        }
+        Err(AskError::IdReused) => {
+            let detail = "this Idempotency-Key was used for another request within 24 hours";
+            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail))
+        }
+        Err(AskError::Pending) => {
+            let body = json!({"command": command.id.to_string(), "state": "pending",
+                "detail": "not decided yet; the same request with the same Idempotency-Key asks again without doing it twice"});
+            let mut response = (StatusCode::ACCEPTED, Json(body)).into_response();
+            response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+            Ok(response)
+        }
+        Ok(answer) => decided(hub, command, &answer).await,
+    }
+}
+
+async fn decided(hub: &Hub, command: &Command, answer: &Answer) -> Result<Response, Problem> {
+    let decided = &answer.decided;
+    let token = query::consistency_token(decided.at);
+    let outcome = &decided.outcome;
+    let refused = outcome.kind == OutcomeKind::Rejected || (outcome.kind == OutcomeKind::Noted && outcome.code != "dry-run");
+    if refused {
+        let problem = Problem::refused(outcome).with("decision", json!(decided.decision.to_string())).with("dry_run", json!(command.dry_run));
+        return Err(problem.header(query::CONSISTENCY, &token));
+    }
+    let reads = hub.reads();
+    let shown = reads.reached(decided.at.0, decided.at.1, SHOW_PATIENCE).await;
+    let StreamId::Device(id) = command.stream else { return Err(Problem::internal(&"a device's command has another stream")) };
+    let row = if shown { reads.device_row(id).await? } else { None };
+    let body = json!({
+        "operation": decided.operation.map(|o| o.to_string()), "decision": decided.decision.to_string(), "repeated": answer.repeated,
+        "dry_run": command.dry_run, "would": command.dry_run.then_some(&outcome.seen),
+        "device": {"id": id.to_string(), "name": row.as_ref().map(|r| r.name.clone()), "phase": row.as_ref().and_then(|r| r.phase.clone()), "version": decided.version},
+    });
+    let mut response = Json(body).into_response();
+    let headers = response.headers_mut();
+    if let (Ok(token), Ok(etag)) = (token.parse(), format!("\"v{}\"", decided.version).parse()) {
+        headers.insert(query::CONSISTENCY, token);
+        headers.insert(header::ETAG, etag);
+    }
+    Ok(response)
+}
+
+/// A repeat carries the same key and gets the same id, whoever answers it.
+fn command_id(principal: &Principal, path: &str, headers: &HeaderMap) -> Result<CommandId, Problem> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(CommandId(Uuid::new_v4())) };
+    let key = key.to_str().ok().filter(|k| (1..=200).contains(&k.len()));
+    let key = key.ok_or_else(|| Problem::invalid("Idempotency-Key", "1 to 200 visible characters"))?;
+    let name = format!("{}\n{}\nPOST\n{path}\n{key}", principal.client, principal.subject);
+    Ok(CommandId(Uuid::new_v5(&fleet_schemas::NAMESPACE, name.as_bytes())))
+}
+
+fn not_after(text: Option<&str>, now: Timestamp) -> Result<Timestamp, Problem> {
+    let Some(text) = text else { return Ok(now.plus(10 * MINUTE)) };
+    let at: Timestamp = text.parse().map_err(|_| Problem::invalid("not_after", "an RFC 3339 time"))?;
+    if at > now && at.since(now) <= 24 * HOUR { Ok(at) } else { Err(Problem::invalid("not_after", "a time within the next 24 hours")) }
+}
+
+fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    let version = value.to_str().ok().and_then(|v| v.strip_prefix("\"v")?.strip_suffix('"')?.parse().ok());
+    version.map(Some).ok_or_else(|| Problem::invalid("If-Match", "an ETag of ours: \"v<version>\""))
+}
+
+fn respond_async(headers: &HeaderMap) -> bool {
+    headers.get_all("prefer").iter().any(|v| v.to_str().is_ok_and(|v| v.split(',').any(|p| p.trim() == "respond-async")))
+}
+
+/// The trace of W3C's `traceparent`.
+fn trace_id(headers: &HeaderMap) -> String {
+    let id = headers.get("traceparent").and_then(|v| v.to_str().ok()).and_then(|v| v.split('-').nth(1));
+    id.filter(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,59 @@
+//! `/`, `/livez`, `/readyz`: open to all.
+
+use crate::Hub;
+use axum::{Json, Router, extract::State, http::StatusCode, response::IntoResponse, response::Response, routing::get};
+use fleet_journal::Phase;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+
+/// A loop that did not go round for so long is stuck.
+const STUCK: Duration = Duration::from_secs(60);
+/// A read model older than this is not ready to serve.
+const LAG: Duration = Duration::from_secs(30);
+
+pub(crate) fn routes() -> Router<Arc<Hub>> {
+    Router::new().route("/", get(root)).route("/livez", get(livez)).route("/readyz", get(readyz))
+}
+
+async fn root() -> Json<Value> {
+    Json(json!({"name": "fleet-manager", "version": env!("CARGO_PKG_VERSION"), "api": "/api/v1", "health": ["/livez", "/readyz"]}))
+}
+
+/// Each loop made progress lately; never a dependency.
+async fn livez(State(hub): State<Arc<Hub>>) -> Response {
+    let stuck: Vec<_> = hub
+        .journal
+        .statuses()
+        .iter()
+        .filter(|s| s.beat.elapsed() > STUCK && !matches!(s.phase, Phase::Stopped(_)))
+        .map(|s| json!({"partition": s.partition, "seconds": s.beat.elapsed().as_secs()}))
+        .collect();
+    let status = if stuck.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(json!({"ok": stuck.is_empty(), "stuck": stuck}))).into_response()
+}
+
+/// Every partition leads or is shown stopped, and the read model is close behind.
+async fn readyz(State(hub): State<Arc<Hub>>) -> Response {
+    let reads = hub.reads();
+    let lag = reads.lag();
+    let partitions: Vec<_> = hub.journal.statuses().iter().map(partition).collect();
+    let halted: Vec<_> = reads.progress().partitions.iter().filter_map(|(p, s)| s.stopped.clone().map(|why| json!({"partition": p, "why": why}))).collect();
+    let settled = hub.journal.statuses().iter().all(|s| matches!(s.phase, Phase::Leading | Phase::Stopped(_)));
+    let ok = settled && lag < LAG;
+    let body = json!({
+        "ok": ok, "lag_seconds": (lag != Duration::MAX).then(|| lag.as_secs_f64()), "partitions": partitions, "projections_halted": halted,
+    });
+    (if ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, Json(body)).into_response()
+}
+
+fn partition(s: &fleet_journal::Status) -> Value {
+    let (phase, why) = match &s.phase {
+        Phase::Following => ("following", None),
+        Phase::Claiming => ("claiming", None),
+        Phase::Leading => ("leading", None),
+        Phase::Stopped(why) => ("stopped", Some(why)),
+    };
+    json!({
+        "partition": s.partition, "phase": phase, "why": why, "term": s.term, "decisions": s.stats.decisions, "fenced": s.stats.fenced, "streams": s.stats.streams,
+    })
+}

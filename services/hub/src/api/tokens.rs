@@ -1,0 +1,84 @@
+//! POST `/oauth/token`, GET `/oauth/jwks` and the issuer's metadata: client_credentials with private_key_jwt (RFC 7523).
+
+use crate::Hub;
+use crate::access::verify_assertion;
+use axum::{Form, Json, Router, extract::State, http::StatusCode, http::header, response::IntoResponse, response::Response, routing::get, routing::post};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+pub(crate) fn routes() -> Router<Arc<Hub>> {
+    const METADATA: &str = "/.well-known/oauth-authorization-server";
+    // An issuer with a path has its metadata behind the well-known name and its path (RFC 8414); clients that forget that find it too.
+    Router::new()
+        .route("/oauth/token", post(token))
+        .route("/oauth/jwks", get(jwks))
+        .route(METADATA, get(metadata))
+        .route(&format!("{METADATA}/{{*path}}"), get(metadata))
+}
+
+/// RFC 8414.
+async fn metadata(State(hub): State<Arc<Hub>>) -> Json<Value> {
+    let base = &hub.url;
+    Json(json!({
+        "issuer": hub.issuer.url(), "token_endpoint": format!("{base}/oauth/token"), "jwks_uri": format!("{base}/oauth/jwks"),
+        "grant_types_supported": ["client_credentials"], "token_endpoint_auth_methods_supported": ["private_key_jwt"],
+        "token_endpoint_auth_signing_alg_values_supported": ["ES256", "PS256", "EdDSA"], "response_types_supported": [],
+        "scopes_supported": crate::access::SCOPES,
+    }))
+}
+
+async fn jwks(State(hub): State<Arc<Hub>>) -> Json<Value> {
+    Json(hub.issuer.jwks())
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    grant_type: Option<String>,
+    client_assertion_type: Option<String>,
+    client_assertion: Option<String>,
+    scope: Option<String>,
+}
+
+async fn token(State(hub): State<Arc<Hub>>, Form(asked): Form<Asked>) -> Response {
+    if asked.grant_type.as_deref() != Some("client_credentials") {
+        return error("unsupported_grant_type", "grant_type must be client_credentials");
+    }
+    let (Some(ASSERTION_TYPE), Some(assertion)) = (asked.client_assertion_type.as_deref(), &asked.client_assertion) else {
+        return error("invalid_request", &format!("client_assertion_type must be {ASSERTION_TYPE}, with a client_assertion"));
+    };
+    let client = match verify_assertion(&hub.clients, hub.issuer.url(), hub.generations.control(), assertion).await {
+        Ok(client) => client,
+        Err(why) => {
+            metrics::counter!("fm_auth_denied_total", "reason" => "assertion").increment(1);
+            tracing::warn!(why, "an assertion was refused");
+            return error("invalid_client", &why);
+        }
+    };
+    let scopes: Vec<&str> = match &asked.scope {
+        Some(scope) => scope.split(' ').filter(|s| !s.is_empty()).collect(),
+        None => client.scopes.iter().map(String::as_str).collect(),
+    };
+    if let Some(over) = scopes.iter().find(|s| !client.scopes.iter().any(|own| own == *s)) {
+        return error("invalid_scope", &format!("{} may not have scope {over}", client.client));
+    }
+    let scope = scopes.join(" ");
+    match hub.issuer.issue(&client.client, &scope, &client.sites) {
+        Ok(token) => {
+            let body = json!({"access_token": token, "token_type": "Bearer", "expires_in": crate::access::TOKEN_LIFE, "scope": scope});
+            ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+        }
+        Err(why) => {
+            tracing::error!(why, "a token could not be issued");
+            (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({"error": "server_error"}))).into_response()
+        }
+    }
+}
+
+/// As RFC 6749 has it: errors of this endpoint are not problems of RFC 9457.
+fn error(code: &str, description: &str) -> Response {
+    let status = if code == "invalid_client" { StatusCode::UNAUTHORIZED } else { StatusCode::BAD_REQUEST };
+    (status, [(header::CACHE_CONTROL, "no-store")], Json(json!({"error": code, "error_description": description}))).into_response()
+}

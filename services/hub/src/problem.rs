@@ -1,0 +1,94 @@
+//! What a refused request is answered: RFC 9457, public text only. The private cause is logged where it is made.
+
+use axum::{http::HeaderMap, http::HeaderName, http::HeaderValue, http::StatusCode, response::IntoResponse, response::Response};
+use fleet_schemas::Outcome;
+use problem_details::ProblemDetails;
+use serde_json::{Map, Value, json};
+
+/// A problem, as `application/problem+json`.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    code: String,
+    detail: String,
+    more: Map<String, Value>,
+    headers: HeaderMap,
+}
+
+impl Problem {
+    /// A problem with a stable code.
+    pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
+        Self { status, code: code.into(), detail: detail.into(), more: Map::new(), headers: HeaderMap::new() }
+    }
+
+    /// 400: the request is not understood; `field` names the part at fault.
+    pub fn invalid(field: &str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid", detail).with("field", json!(field))
+    }
+
+    /// 404.
+    pub fn missing(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", what)
+    }
+
+    /// 500, with the cause in the log alone.
+    pub fn internal(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "a request failed inside");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request failed inside; the log says why")
+    }
+
+    /// A refusal of the lifecycle.
+    pub fn refused(outcome: &Outcome) -> Self {
+        let status = match outcome.code.as_str() {
+            "version-conflict" => StatusCode::PRECONDITION_FAILED,
+            "too-many-commands" => StatusCode::TOO_MANY_REQUESTS,
+            "out-of-reach" => StatusCode::FORBIDDEN,
+            "unknown-device" | "unknown-site" => StatusCode::NOT_FOUND,
+            "undecodable" | "internal" => StatusCode::INTERNAL_SERVER_ERROR,
+            "invalid" => StatusCode::BAD_REQUEST,
+            _ => StatusCode::CONFLICT,
+        };
+        Self::new(status, &outcome.code, format!("{}: expected {}, seen {}", outcome.guard, outcome.expected, outcome.seen))
+            .with("guard", json!(outcome.guard))
+            .with("expected", json!(outcome.expected))
+            .with("seen", json!(outcome.seen))
+            .with("helps", json!(outcome.helps))
+    }
+
+    /// Adds a member.
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.more.insert(name.into(), value);
+        self
+    }
+
+    /// Adds a header.
+    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(HeaderName::from_static(name), value);
+        }
+        self
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(mut self) -> Response {
+        self.more.insert("code".into(), json!(self.code));
+        let r#type = format!("urn:fleet-manager:problem:{}", self.code);
+        let mut details = ProblemDetails::from_status_code(self.status).with_detail(self.detail).with_extensions(self.more);
+        if let Ok(uri) = r#type.parse::<axum::http::Uri>() {
+            details = details.with_type(uri);
+        }
+        (self.headers, details).into_response()
+    }
+}
+
+impl From<fleet_projections::Error> for Problem {
+    fn from(error: fleet_projections::Error) -> Self {
+        Self::internal(&error)
+    }
+}

@@ -1,0 +1,75 @@
+//! Decisions in words: people's reading of the history.
+
+use fleet_schemas::{Decision, DeviceEvent, Event, OutcomeKind, SiteEvent};
+
+/// What a decision says, one line per thing, in order.
+pub(crate) fn tell(decision: &Decision) -> Vec<String> {
+    let mut lines: Vec<String> = decision
+        .events
+        .iter()
+        .map(|payload| match Event::decode(&decision.stream, payload) {
+            Ok(Event::Device(event)) => device(&event),
+            Ok(Event::Site(event)) => site(&event),
+            Err(e) => format!("{} ({e})", payload.r#type),
+        })
+        .collect();
+    let o = &decision.outcome;
+    match o.kind {
+        OutcomeKind::Rejected => lines.push(format!("refused: {} ({}: expected {}, seen {})", o.code, o.guard, o.expected, o.seen)),
+        OutcomeKind::Noted if !o.code.is_empty() => lines.push(format!("noted: {} {}", o.code, o.seen).trim_end().to_owned()),
+        OutcomeKind::Noted | OutcomeKind::Accepted => {}
+    }
+    lines
+}
+
+fn device(event: &DeviceEvent) -> String {
+    match event {
+        DeviceEvent::InventoryChanged(e) if e.changed.is_empty() => format!("first seen in NetBox as {}", e.inventory.display),
+        DeviceEvent::InventoryChanged(e) => format!("NetBox record changed: {}", e.changed.join(", ")),
+        DeviceEvent::DeviceMoved(e) => format!("moved from {} to {}", e.from, e.to),
+        DeviceEvent::PhaseChanged(e) => {
+            let because = if e.reason.is_empty() { String::new() } else { format!(": {}", e.reason) };
+            let cause = e.cause.as_ref().map_or_else(String::new, |c| format!(" ({c})"));
+            let then = e.then.map_or_else(String::new, |t| format!(", then {t}"));
+            format!("{} -> {}{then}{cause}{because}", e.from.map_or("no phase", |p| p.as_str()), e.to)
+        }
+        DeviceEvent::DrainRedirected(e) => format!("the drain leads to {} now", e.then),
+        DeviceEvent::DrainProven(_) => "no work runs: the drain is proven".into(),
+        DeviceEvent::StageSkipped(e) => format!("{} passed through untested: {}", e.stage, e.reason),
+        DeviceEvent::ConditionChanged(e) => {
+            let message = if e.report.message.is_empty() { String::new() } else { format!(": {}", e.report.message) };
+            format!("{} {} ({}){message}", e.report.r#type, e.report.status, e.report.reason)
+        }
+        DeviceEvent::SchedulerChanged(e) => match &e.section {
+            Some(s) => format!("SLURM: {}, {} of {} CPUs allocated", s.state.join("+"), s.alloc_cpus, s.cpus),
+            None => "SLURM has no such node".into(),
+        },
+        DeviceEvent::HoldPlaced(e) => format!("hold `{}` by {}: {}", e.name, e.by, e.reason),
+        DeviceEvent::HoldLifted(e) => format!("hold `{}` lifted by {}", e.name, e.by),
+        DeviceEvent::OperationStarted(e) => format!("{} began, asked for by {}: {}", e.verb, e.by, e.reason),
+        DeviceEvent::OperationEnded(e) => format!("operation {}: {}", e.state, e.message),
+        DeviceEvent::TaskPlanned(e) => format!("planned: {} of {} with \"{}\"", e.kind, e.target, e.mark),
+        DeviceEvent::TaskDone(e) => format!("plan seen done: {}", e.seen),
+        DeviceEvent::TaskWithdrawn(e) => format!("plan withdrawn: {}", e.why),
+        DeviceEvent::AttentionRaised(e) => format!("needs attention: {}", e.why),
+        DeviceEvent::AttentionCleared(e) => format!("attention cleared: {}", e.name),
+        DeviceEvent::WaitArmed(e) => format!("waits ({}) until {}", e.wait, e.due),
+        DeviceEvent::DeadlineUnobservable(e) => format!("the deadline of {} cannot be judged: {} is not fresh", e.wait, e.source),
+        DeviceEvent::DriftAccepted(e) => format!("NetBox status {} accepted by {}", e.status, e.by),
+        DeviceEvent::EditJudged(e) => format!("{} set {} in NetBox: {}", e.user, e.edit, e.result),
+    }
+}
+
+fn site(event: &SiteEvent) -> String {
+    match event {
+        SiteEvent::SiteRegistered(e) => format!("registered with {} sources", e.sources.len()),
+        SiteEvent::RoleProfileSet(e) => format!("role {} got a profile", e.role),
+        SiteEvent::EpochGranted(e) => format!("{} got epoch {}", e.source, e.epoch),
+        SiteEvent::FreshnessChanged(e) if e.fresh => format!("{} is fresh", e.source),
+        SiteEvent::FreshnessChanged(e) => format!("{} is stale: {}", e.source, e.message),
+        SiteEvent::LooksFailing(e) => match e.fault {
+            Some(fault) => format!("looks at {} fail ({fault}): {}", e.source, e.message),
+            None => format!("looks at {} work again", e.source),
+        },
+    }
+}
