@@ -2,7 +2,8 @@
 
 use crate::db::{Db, Error};
 use crate::fold::{Changes, Fold, Known, freeze};
-use fleet_lifecycle::{Device, Entity, Sense, condition_type, device::tenant_state};
+use fleet_lifecycle::device::{TaskState, tenant_state};
+use fleet_lifecycle::{Device, Entity, Sense, condition_type};
 use fleet_schemas::{Effect, Status, StreamId};
 use serde_json::json;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
@@ -69,7 +70,7 @@ async fn device_rows(c: &mut SqliteConnection, devices: &[(&Arc<Device>, &Known)
     let listed: Vec<_> = devices.iter().filter(|(d, _)| d.inventory.is_some()).collect();
     for rows in listed.chunks(ROWS) {
         let mut q: QueryBuilder<Sqlite> = QueryBuilder::new(
-            "INSERT INTO device (id, name, site, role, phase, phase_since, owner, tenant_state, rack, slurm_node, conditions_bad, version, updated_at) ",
+            "INSERT INTO device (id, name, site, role, phase, phase_since, owner, tenant_state, rack, slurm_node, conditions_bad, plans, version, updated_at) ",
         );
         q.push_values(rows, |mut row, (device, known)| {
             let inventory = device.inventory.as_ref();
@@ -84,13 +85,14 @@ async fn device_rows(c: &mut SqliteConnection, devices: &[(&Arc<Device>, &Known)
                 .push_bind(inventory.and_then(|i| i.rack.clone()))
                 .push_bind(inventory.and_then(|i| i.slurm_node.clone()))
                 .push_bind(bad(device))
+                .push_bind(device.tasks.values().filter(|t| t.state == TaskState::Open).count() as i64)
                 .push_bind(known.head.version as i64)
                 .push_bind(known.at.0);
         });
         q.push(
             " ON CONFLICT (id) DO UPDATE SET name = excluded.name, site = excluded.site, role = excluded.role, phase = excluded.phase,
               phase_since = excluded.phase_since, owner = excluded.owner, tenant_state = excluded.tenant_state, rack = excluded.rack,
-              slurm_node = excluded.slurm_node, conditions_bad = excluded.conditions_bad, version = excluded.version, updated_at = excluded.updated_at",
+              slurm_node = excluded.slurm_node, conditions_bad = excluded.conditions_bad, plans = excluded.plans, version = excluded.version, updated_at = excluded.updated_at",
         );
         q.build().execute(&mut *c).await?;
     }

@@ -26,9 +26,11 @@ CREATE TABLE device (
     rack           TEXT,
     slurm_node     TEXT,
     conditions_bad TEXT NOT NULL,          -- JSON [{type, status, reason}]
+    plans          INTEGER NOT NULL,       -- work orders whose effect is not seen yet
     version        INTEGER NOT NULL,
     updated_at     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX device_by_plans ON device (id) WHERE plans > 0;
 CREATE INDEX device_by_name ON device (name, id);
 CREATE INDEX device_by_site ON device (site, name, id);
 CREATE INDEX device_by_phase ON device (phase, name, id);

@@ -120,6 +120,12 @@ impl Reads {
         q.build().fetch_optional(&self.db.read).await?.as_ref().map(row).transpose()
     }
 
+    /// Devices with work orders whose effect is not seen yet.
+    pub async fn devices_with_plans(&self) -> Result<Vec<DeviceId>, Error> {
+        let ids: Vec<(Vec<u8>,)> = sqlx::query_as("SELECT id FROM device WHERE plans > 0 ORDER BY id").fetch_all(&self.db.read).await?;
+        ids.into_iter().map(|(id,)| Ok(DeviceId(uuid(id)?))).collect()
+    }
+
     /// Every device of a site, for its agents: (id, name, SLURM NodeName).
     pub async fn device_list(&self, site: &str) -> Result<Vec<(DeviceId, String, Option<String>)>, Error> {
         let rows: Vec<(Vec<u8>, String, Option<String>)> =

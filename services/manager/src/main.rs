@@ -1,2 +1,58 @@
-//! To come.
-fn main() {}
+//! `fleet-manager`: the server binary. It composes what the other crates are; each command has a file.
+
+mod agents;
+mod args;
+mod configuration;
+mod dev;
+mod embedded;
+mod folder;
+mod projections;
+mod replay;
+mod sink;
+mod translate;
+mod world;
+
+use args::{Args, Command, ConfigCommand, ProjectionsCommand};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // One provider of cryptography in the whole program; a second installation would only be refused.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let args = Args::parse();
+    logging(args.log_json);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            eprintln!("the runtime did not start: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(run(args.command));
+    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    match outcome {
+        Ok(code) => code,
+        Err(e) => {
+            eprintln!("{e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Dev(args) => dev::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Config(ConfigCommand::Check { file }) => configuration::check(&file).map(|()| ExitCode::SUCCESS),
+        Command::Replay(args) => replay::run(args).await,
+        Command::Projections(ProjectionsCommand::List { data }) => projections::list(&data).await.map(|()| ExitCode::SUCCESS),
+        Command::Projections(ProjectionsCommand::Rebuild { data, flip_anyway }) => projections::rebuild(&data, flip_anyway).await,
+        Command::Translate(args) => translate::run(args),
+    }
+}
+
+/// Logs go to stderr; `RUST_LOG` refines what is told.
+fn logging(json: bool) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info,sqlx=warn,hyper=warn".into());
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json { builder.json().init() } else { builder.init() }
+}

@@ -1,7 +1,7 @@
 //! What an agent is: it looks at one outside system and says what it saw. It keeps nothing but what it asks to be remembered.
 
 use crate::{ClientError, DeviceList};
-use fleet_schemas::{Fact, SiteId, Source, StreamId, Timestamp};
+use fleet_schemas::{ConditionReport, Fact, SiteId, Source, Status, StreamId, Timestamp};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
@@ -63,6 +63,11 @@ pub struct Seen {
     pub fact: Fact,
     /// When.
     pub observed_at: Timestamp,
+}
+
+/// A statement about a whole device.
+pub(crate) fn report(r#type: &str, status: Status, reason: &str, message: String) -> ConditionReport {
+    ConditionReport { r#type: r#type.into(), subject: "device".into(), status, reason: reason.into(), message }
 }
 
 /// What the agents of one source remember: texts to JSON documents.

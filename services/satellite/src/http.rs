@@ -8,8 +8,8 @@ use std::{error::Error as _, path::Path, time::Duration};
 
 /// Larger bodies are refused: the largest list measured is 26 MB for 10,000 SLURM nodes.
 const MAX_BODY: usize = 64 << 20;
-/// Longest query shown in an error.
-const MAX_SHOWN: usize = 160;
+/// Longest path and query shown in an error.
+const MAX_SHOWN: usize = 100;
 
 /// A connection pool to one outside system.
 pub(crate) struct Http {

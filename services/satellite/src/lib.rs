@@ -2,7 +2,7 @@
 //!
 //! An [`Agent`] looks at a system and gives a [`Sweep`]; [`run`] makes it look again and again and puts what it saw into the [`Outbox`];
 //! [`drain`] hands that over to the hub, which is a [`Sink`] here. [`slurm`] and [`netbox`] are the systems: a client that asks, pure
-//! functions that translate, an agent. [`translate_file`] translates a recorded answer for people.
+//! functions that translate, an agent. [`translate_file()`] translates a recorded answer for people.
 //!
 //! Only GET is sent to an outside system. An error never becomes a statement about a device.
 

@@ -5,12 +5,16 @@ use crate::outbox::{Finished, OutboxError, on_disk};
 use crate::{Agent, ClientError, Clock, DeviceList, ErrorClass, Look, Outbox, Sweep};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use fleet_schemas::{BootId, LookFault, Observation, SiteId, Source};
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 /// One call of the hub takes at most this long; then it is asked again (observations carry ids, so repeats are known).
 const HUB_DEADLINE: Duration = Duration::from_secs(60);
+/// A device list that takes longer waits for the next look: looks must not wait for the hub.
+const LIST_DEADLINE: Duration = Duration::from_secs(5);
+/// Between two tries.
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
 /// A boxed future, so that [`Sink`] is object safe.
 pub type Fut<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -39,16 +43,9 @@ pub enum SendError {
 /// Why an agent stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A newer boot of this agent exists: two satellites serve one site. A person must look.
-    #[error("agent {source_name} of {sites} was superseded by a newer boot: {why}")]
-    Superseded {
-        /// The agent's source.
-        source_name: Source,
-        /// Its sites.
-        sites: String,
-        /// The hub's words.
-        why: String,
-    },
+    /// A newer boot of this agent exists: two satellites serve one site. A person must look. Holds the hub's words.
+    #[error("a newer boot of this agent exists: {0}")]
+    Superseded(String),
     /// What it saw cannot be kept.
     #[error(transparent)]
     Outbox(#[from] OutboxError),
@@ -63,8 +60,8 @@ pub struct Settings {
     pub look_deadline: Option<Duration>,
 }
 
-/// Runs an agent until `cancel`: sends what an earlier run left (that is [`drain`]'s work; this waits for it), claims its epochs, then looks
-/// at once, each interval from start to start, and when `poke` tells it to.
+/// Runs an agent until `cancel`: waits until [`drain`] has sent what an earlier run left, claims its epochs, then looks at once, each
+/// interval from start to start, and when `poke` tells it to.
 ///
 /// # Errors
 /// If a newer boot of the agent exists, or the outbox fails.
@@ -78,32 +75,14 @@ pub async fn run<A: Agent>(
     cancel: CancellationToken,
 ) -> Result<(), RunError> {
     let sites = agent.sites().to_vec();
-    let stop = |why: String| {
-        let names = sites.iter().map(SiteId::as_str).collect::<Vec<_>>().join(", ");
-        let stopped = RunError::Superseded { source_name: A::SOURCE, sites: names, why };
-        tracing::error!(error = %stopped, "an agent stops");
-        Err(stopped)
-    };
     let runner = Runner { agent, outbox, sink, clock, settings };
     tokio::select! {
         biased;
         () = cancel.cancelled() => Ok(()),
-        outcome = runner.for_ever(&poke) => match outcome {
-            Err(Stop::Superseded(why)) => stop(why),
-            Err(Stop::Outbox(error)) => Err(error.into()),
-            Ok(never) => match never {},
-        },
-    }
-}
-
-enum Stop {
-    Superseded(String),
-    Outbox(OutboxError),
-}
-
-impl From<OutboxError> for Stop {
-    fn from(error: OutboxError) -> Self {
-        Self::Outbox(error)
+        stopped = runner.for_ever(&sites, &poke) => {
+            tracing::error!(source = %A::SOURCE, ?sites, error = %stopped, "an agent stops");
+            Err(stopped)
+        }
     }
 }
 
@@ -116,17 +95,21 @@ struct Runner<A> {
 }
 
 impl<A: Agent> Runner<A> {
-    async fn for_ever(mut self, poke: &Notify) -> Result<std::convert::Infallible, Stop> {
-        let (source, sites, outbox) = (A::SOURCE, self.agent.sites().to_vec(), self.outbox.clone());
-        outbox.emptied(source, &sites).await?;
-        self.claim(&sites).await?;
+    async fn for_ever(mut self, sites: &[SiteId], poke: &Notify) -> RunError {
+        let outbox = self.outbox.clone();
+        if let Err(error) = outbox.emptied(A::SOURCE, sites).await {
+            return error.into();
+        }
+        if let Err(error) = self.claim(sites).await {
+            return error;
+        }
         tokio::select! {
-            why = outbox.superseded(source, &sites) => Err(Stop::Superseded(why)),
-            stopped = self.look_for_ever(&sites, poke) => stopped,
+            why = outbox.superseded(A::SOURCE, sites) => RunError::Superseded(why),
+            Err(error) = self.look_for_ever(sites, poke) => error,
         }
     }
 
-    async fn claim(&self, sites: &[SiteId]) -> Result<(), Stop> {
+    async fn claim(&self, sites: &[SiteId]) -> Result<(), RunError> {
         let (source, boot) = (A::SOURCE, self.settings.boot);
         let mut epochs = Vec::new();
         for site in sites {
@@ -134,11 +117,10 @@ impl<A: Agent> Runner<A> {
             tracing::info!(%site, %source, epoch, "epoch claimed");
             epochs.push((site.clone(), epoch));
         }
-        on_disk(&self.outbox, move |o| o.begin(source, boot, &epochs)).await?;
-        Ok(())
+        Ok(on_disk(&self.outbox, move |o| o.begin(source, boot, &epochs)).await?)
     }
 
-    async fn look_for_ever(&mut self, sites: &[SiteId], poke: &Notify) -> Result<std::convert::Infallible, Stop> {
+    async fn look_for_ever(&mut self, sites: &[SiteId], poke: &Notify) -> Result<Infallible, RunError> {
         let source = A::SOURCE;
         let mut memory = on_disk(&self.outbox, move |o| o.memory(source)).await?;
         let mut devices = DeviceList::default();
@@ -146,8 +128,7 @@ impl<A: Agent> Runner<A> {
             devices.devices.extend(insist("list devices", || self.sink.devices(site.clone())).await?.devices);
         }
         loop {
-            let started = Instant::now();
-            let now = self.clock.now();
+            let (started, now) = (Instant::now(), self.clock.now());
             let sweep = self.look(Look { devices: &devices, memory: &memory, now }).await;
             let changes = sweep.memory.clone();
             let (interval, all) = (self.agent.interval(), sites.to_vec());
@@ -158,69 +139,62 @@ impl<A: Agent> Runner<A> {
                 () = tokio::time::sleep_until(started + interval) => {}
                 () = poke.notified() => {}
             }
-            devices = self.fresh_devices(sites, devices).await?;
+            match self.fresh_devices(sites).await {
+                Ok(fresh) => devices = fresh,
+                Err(SendError::Superseded(why)) => return Err(RunError::Superseded(why)),
+                Err(SendError::Retry(why)) => tracing::warn!(%source, why, "the device list stays as it was"),
+            }
         }
     }
 
     /// One look within its deadline; a failure becomes a sweep that says so.
     async fn look(&mut self, look: Look<'_>) -> Sweep {
         let deadline = self.settings.look_deadline.unwrap_or_else(|| self.agent.interval().max(Duration::from_secs(120)));
-        let failed = match tokio::time::timeout(deadline, self.agent.look(look)).await {
-            Ok(Ok(sweep)) if sweep.failed.is_none() => return sweep,
-            Ok(Ok(sweep)) => sweep,
-            Ok(Err(error)) => Sweep { failed: Some(error), ..Sweep::default() },
-            Err(_) => {
-                let came = format!("not complete within {} s", deadline.as_secs_f32());
-                let error = ClientError::new(ErrorClass::Transient, format!("look at {}", A::SOURCE), came, LookFault::NoData);
-                Sweep { failed: Some(error), ..Sweep::default() }
-            }
+        let late = |_| {
+            let came = format!("not complete within {} s", deadline.as_secs_f32());
+            Err(ClientError::new(ErrorClass::Transient, format!("look at {}", A::SOURCE), came, LookFault::NoData))
         };
-        if let Some(error) = &failed.failed {
+        let looked = tokio::time::timeout(deadline, self.agent.look(look)).await.unwrap_or_else(late);
+        let sweep = looked.unwrap_or_else(|error| Sweep { failed: Some(error), ..Sweep::default() });
+        if let Some(error) = &sweep.failed {
             tracing::warn!(source = %A::SOURCE, class = ?error.class, fault = %error.fault, %error, "a look failed");
         }
-        failed
+        sweep
     }
 
-    /// The device list as it is now; while the hub is away, as it was.
-    async fn fresh_devices(&self, sites: &[SiteId], old: DeviceList) -> Result<DeviceList, Stop> {
+    async fn fresh_devices(&self, sites: &[SiteId]) -> Result<DeviceList, SendError> {
         let mut fresh = DeviceList::default();
         for site in sites {
-            match tokio::time::timeout(HUB_DEADLINE, self.sink.devices(site.clone())).await {
-                Ok(Ok(list)) => fresh.devices.extend(list.devices),
-                Ok(Err(SendError::Superseded(why))) => return Err(Stop::Superseded(why)),
-                Ok(Err(SendError::Retry(why))) => {
-                    tracing::warn!(%site, why, "the device list stays as it was");
-                    return Ok(old);
-                }
-                Err(_) => {
-                    tracing::warn!(%site, "the device list stays as it was: no answer in time");
-                    return Ok(old);
-                }
-            }
+            fresh.devices.extend(within(LIST_DEADLINE, self.sink.devices(site.clone())).await?.devices);
         }
         Ok(fresh)
     }
 }
 
-/// Growing, jittered delays up to 30 s, for ever.
+/// A call of the hub with a deadline.
+async fn within<T>(deadline: Duration, call: Fut<'_, Result<T, SendError>>) -> Result<T, SendError> {
+    let late = |_| Err(SendError::Retry(format!("no answer within {} s", deadline.as_secs())));
+    tokio::time::timeout(deadline, call).await.unwrap_or_else(late)
+}
+
+/// Growing, jittered delays, for ever.
 fn delays() -> impl Iterator<Item = Duration> {
-    let builder = ExponentialBuilder::default().with_min_delay(Duration::from_millis(200)).with_max_delay(Duration::from_secs(30));
+    let builder = ExponentialBuilder::default().with_min_delay(Duration::from_millis(200)).with_max_delay(LONGEST_DELAY);
     builder.with_jitter().without_max_times().build()
 }
 
 /// Asks the hub until it answers.
-async fn insist<'a, T>(what: &str, call: impl Fn() -> Fut<'a, Result<T, SendError>>) -> Result<T, Stop> {
-    let mut delays = delays();
-    loop {
-        let why = match tokio::time::timeout(HUB_DEADLINE, call()).await {
-            Ok(Ok(value)) => return Ok(value),
-            Ok(Err(SendError::Superseded(why))) => return Err(Stop::Superseded(why)),
-            Ok(Err(SendError::Retry(why))) => why,
-            Err(_) => "no answer in time".to_owned(),
-        };
-        tracing::warn!(what, why, "the hub did not answer; asking again");
-        tokio::time::sleep(delays.next().unwrap_or(Duration::from_secs(30))).await;
+async fn insist<'a, T>(what: &str, call: impl Fn() -> Fut<'a, Result<T, SendError>>) -> Result<T, RunError> {
+    for delay in delays() {
+        match within(HUB_DEADLINE, call()).await {
+            Ok(value) => return Ok(value),
+            Err(SendError::Superseded(why)) => return Err(RunError::Superseded(why)),
+            Err(SendError::Retry(why)) => tracing::warn!(what, why, "the hub did not answer; asking again"),
+        }
+        tokio::time::sleep(delay).await;
     }
+    // The delays never end.
+    std::future::pending().await
 }
 
 /// Sends what is in the outbox until `cancel`: per source in order, one batch in flight, deleted after it was acknowledged, never dropped
@@ -253,7 +227,7 @@ struct Lane {
 }
 
 impl Lane {
-    async fn for_ever(self) -> Result<std::convert::Infallible, OutboxError> {
+    async fn for_ever(self) -> Result<Infallible, OutboxError> {
         let source = self.source;
         let mut changes = self.outbox.changes();
         let mut delays = delays();
@@ -267,23 +241,21 @@ impl Lane {
             let (site, last) = (batch.site, batch.last);
             let sent_at = self.clock.now();
             let observations: Vec<_> = batch.observations.into_iter().map(|o| Observation { sent_at, ..o }).collect();
-            let why = match tokio::time::timeout(HUB_DEADLINE, self.sink.send(observations)).await {
-                Ok(Ok(())) => {
+            match within(HUB_DEADLINE, self.sink.send(observations)).await {
+                Ok(()) => {
                     on_disk(&self.outbox, move |o| o.acknowledge(source, last)).await?;
                     delays = self::delays();
-                    continue;
                 }
-                Ok(Err(SendError::Superseded(why))) => {
+                Err(SendError::Superseded(why)) => {
                     let (at, words) = (site.clone(), why.clone());
                     let dropped = on_disk(&self.outbox, move |o| o.supersede(source, &at, &words)).await?;
                     tracing::error!(%site, %source, why, dropped, "a newer boot of this agent exists: what this one queued is dropped");
-                    continue;
                 }
-                Ok(Err(SendError::Retry(why))) => why,
-                Err(_) => "no answer in time".to_owned(),
-            };
-            tracing::warn!(%site, %source, why, "the hub did not take observations; sending again");
-            tokio::time::sleep(delays.next().unwrap_or(Duration::from_secs(30))).await;
+                Err(SendError::Retry(why)) => {
+                    tracing::warn!(%site, %source, why, "the hub did not take observations; sending again");
+                    tokio::time::sleep(delays.next().unwrap_or(LONGEST_DELAY)).await;
+                }
+            }
         }
     }
 }

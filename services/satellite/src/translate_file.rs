@@ -87,28 +87,19 @@ fn slurm_lines(options: &FileOptions, answer: &Answer) -> Result<Vec<Value>, Cli
     let devices = options.devices.clone().unwrap_or_else(everything);
     // Only `drain_since` would show the time of the look; a file has none.
     let seen = slurm::translate(&listing, &devices, &BTreeMap::new(), Timestamp::default()).seen;
-    Ok(seen.into_iter().map(|(_, seen)| line(&seen.slurm_node, &seen.conditions, slurm_native(&seen))).collect())
-}
-
-fn slurm_native(seen: &SlurmNodeSeen) -> Value {
-    let mut native = as_json(seen, "section");
-    if let Some(section) = native.as_object_mut() {
-        section.remove("drain_since");
-    }
-    native
+    let line_of = |seen: &SlurmNodeSeen| {
+        let mut native = as_json(seen, "section");
+        _ = native.as_object_mut().map(|section| section.remove("drain_since"));
+        line(&seen.slurm_node, &seen.conditions, native)
+    };
+    Ok(seen.iter().map(|(_, seen)| line_of(seen)).collect())
 }
 
 /// A version that we refuse still names its nodes. What it says of them is shown, and believed of none.
 fn too_old(version: ApiVersion, row: &Value) -> Option<Value> {
     let name = row.get("name")?.as_str()?;
     let message = format!("{version} loses state flags; we speak v0.0.37, v0.0.38, v0.0.40 and up");
-    let conditions = ["SlurmMember", "SlurmSchedulable", "SlurmDrained", "SlurmDrainForeign"].map(|t| ConditionReport {
-        r#type: t.into(),
-        subject: "device".into(),
-        status: Status::Unknown,
-        reason: LookFault::ApiTooOld.as_str().into(),
-        message: message.clone(),
-    });
+    let conditions = slurm::all(name, Status::Unknown, LookFault::ApiTooOld.as_str(), &message).conditions;
     let state = row.get("state").and_then(Value::as_str).unwrap_or_default().to_uppercase();
     Some(line(name, &conditions, json!({"slurm_node": name, "state": [state], "reason": row.get("reason")})))
 }

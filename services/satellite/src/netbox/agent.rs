@@ -5,7 +5,7 @@
 
 use super::client::{Client, Session};
 use super::row::{PHASE_FIELD, Row, SlurmLink};
-use super::state::{Known, State};
+use super::state::{Known, State, Swept};
 use super::{conditions, conflicts, feed};
 use crate::error::{ClientError, ErrorClass};
 use crate::{Complete, Look, Seen, Sweep};
@@ -81,6 +81,8 @@ impl crate::Agent for Agent {
         let window = micros(*window);
         let before = State::load(look.memory, instance);
         let mut state = before.clone();
+        // A site that is not bound any more is somebody else's: its devices are neither missing nor gone.
+        state.known.retain(|_, known| self.settings.sites.contains(&known.site));
         match &before.feed {
             None => state.feed = Some(feed::begin(&session, window).await?),
             Some(old) => {
@@ -90,7 +92,7 @@ impl crate::Agent for Agent {
             }
         }
         let noted = state.clone();
-        match (Round { settings: &self.settings, session, now: look.now, state }.go().await, before.swept_at) {
+        match (Round { settings: &self.settings, session, now: look.now, state }.go().await, &before.swept) {
             (Ok((observations, state)), _) => {
                 let count = |site: &SiteId| state.known.values().filter(|k| k.site == *site).count() as i64;
                 let complete = self.settings.sites.iter().map(|site| Complete { site: site.clone(), count: count(site) }).collect();
@@ -118,39 +120,49 @@ struct Round<'a> {
 
 impl Round<'_> {
     async fn go(mut self) -> Result<(Vec<Seen>, State), ClientError> {
+        let (deletes, updates): (Vec<i64>, Vec<i64>) = self.state.dirty.keys().partition(|id| self.is_deleted(**id));
+        let sweeps = self.is_sweep_due() || updates.len() > SWEEP_INSTEAD;
+        if !sweeps && self.state.dirty.is_empty() {
+            return Ok((Vec::new(), self.state));
+        }
         let before = conflicts(serials(&self.state.known));
-        let (updates, deletes): (Vec<i64>, Vec<i64>) = {
-            let (deletes, updates): (Vec<_>, Vec<_>) = self.state.dirty.iter().partition(|(_, d)| d.deleted_by.is_some());
-            (updates.into_iter().map(|(id, _)| *id).collect(), deletes.into_iter().map(|(id, _)| *id).collect())
-        };
-        let due = self.state.swept_at.is_none_or(|at| !(0..micros(self.settings.sweep_every)).contains(&self.now.since(at)));
-        let sweeps = due || updates.len() > SWEEP_INSTEAD;
         let rows = if sweeps { self.session.sweep(&self.settings.sites).await? } else { self.session.devices(&updates).await? };
         let mut rows: BTreeMap<i64, Row> = rows.into_iter().map(|row| (row.id, row)).collect();
-        let missed = self.missed(&rows, sweeps, &updates, &deletes)?;
-        let deletes: Vec<i64> = deletes.into_iter().filter(|id| self.state.known.contains_key(id) && !rows.contains_key(id)).collect();
-        let (now_deleted, later) = deletes.split_at(deletes.len().min(CONFIRMED_PER_LOOK));
+        let mut absent = self.missed(&rows, sweeps, &updates)?;
+        let mut deletes = deletes.into_iter().filter(|id| self.state.known.contains_key(id) && !rows.contains_key(id));
+        absent.extend(deletes.by_ref().take(CONFIRMED_PER_LOOK));
+        let later: BTreeSet<i64> = deletes.collect();
         let mut gone = BTreeSet::new();
-        for id in missed.iter().chain(now_deleted) {
-            match self.session.device(*id).await? {
-                Some(row) => _ = rows.insert(*id, row),
-                None => _ = gone.insert(*id),
+        for id in absent {
+            match self.session.device(id).await? {
+                Some(row) => _ = rows.insert(id, row),
+                None => _ = gone.insert(id),
             }
         }
-        let later: BTreeSet<i64> = later.iter().copied().collect();
         let mut observations = self.vanished(&gone);
         self.learn(rows.values());
         rows.extend(self.partners(&before, &rows).await?);
         observations.extend(self.observe(&rows));
         self.state.dirty.retain(|id, _| later.contains(id));
         if sweeps {
-            self.state.swept_at = Some(self.now);
+            self.state.swept = Some(Swept { at: self.now, sites: self.settings.sites.clone() });
         }
         Ok((observations, self.state))
     }
 
+    fn is_sweep_due(&self) -> bool {
+        // A clock that was put back must not put the sweep off: an age below zero is due as well.
+        let fresh = |at: Timestamp| (0..micros(self.settings.sweep_every)).contains(&self.now.since(at));
+        self.state.swept.as_ref().is_none_or(|last| last.sites != self.settings.sites || !fresh(last.at))
+    }
+
+    /// The feed says so.
+    fn is_deleted(&self, id: i64) -> bool {
+        self.state.dirty.get(&id).is_some_and(|d| d.deleted_by.is_some())
+    }
+
     /// Known devices that should be among the rows and are not, without a delete that would explain it.
-    fn missed(&self, rows: &BTreeMap<i64, Row>, sweeps: bool, updates: &[i64], deletes: &[i64]) -> Result<Vec<i64>, ClientError> {
+    fn missed(&self, rows: &BTreeMap<i64, Row>, sweeps: bool, updates: &[i64]) -> Result<Vec<i64>, ClientError> {
         let known = &self.state.known;
         if !sweeps {
             return Ok(updates.iter().copied().filter(|id| known.contains_key(id) && !rows.contains_key(id)).collect());
@@ -159,7 +171,7 @@ impl Round<'_> {
         if rows.is_empty() && known.is_empty() {
             return fail("200, and no device at all: a missing permission looks like this".into());
         }
-        let missed: Vec<i64> = known.keys().copied().filter(|id| !rows.contains_key(id) && !deletes.contains(id)).collect();
+        let missed: Vec<i64> = known.keys().copied().filter(|id| !rows.contains_key(id) && !self.is_deleted(*id)).collect();
         let most = FEWEST_MISSES.max(known.len() / 20);
         if missed.len() > most {
             let came = format!(

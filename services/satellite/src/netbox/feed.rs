@@ -78,10 +78,10 @@ pub(crate) async fn begin(session: &Session<'_>, window: Micros) -> Result<Feed,
 
 /// The changes not seen before, by id, and how far the feed is read now.
 pub(crate) async fn poll(session: &Session<'_>, feed: &Feed, window: Micros) -> Result<(Vec<Change>, Feed), ClientError> {
-    let mut params: Vec<Param> = TYPES.into_iter().map(Param::ChangedType).collect();
-    params.push(Param::Fields("id,time,user_name,request_id,action,changed_object_type,changed_object_id"));
     let from = feed.mark.map(|mark| mark.plus(-window));
-    params.extend(from.map(Param::TimeAfter));
+    let mut params: Vec<Param> = from.map(Param::TimeAfter).into_iter().collect();
+    params.extend(TYPES.map(Param::ChangedType));
+    params.push(Param::Fields("id,time,user_name,request_id,action,changed_object_type,changed_object_id"));
     let filter = |c: &Change| TYPES.contains(&c.changed_object_type.as_str()) && from.is_none_or(|from| c.time >= from);
     let rows = session.walk(PATH, &params, filter).await?;
     let mark = rows.iter().map(|c| c.time).max().max(feed.mark);
@@ -130,11 +130,9 @@ fn touched(state: &State, change: &Change) -> Vec<i64> {
 
 /// What a person changed of the two fields that the lifecycle reads.
 fn status_edits(change: &Change, snapshots: &Snapshots) -> Vec<StatusEdit> {
-    let fields: [(&str, fn(&Value) -> Option<String>); 2] = [
-        ("status", |data| data.get("status").and_then(custom_text)),
-        (PHASE_FIELD, |data| data.get("custom_fields").and_then(|c| c.get(PHASE_FIELD)).and_then(custom_text)),
-    ];
-    let values = fields.map(|(field, of)| (field, of(&snapshots.prechange_data), of(&snapshots.postchange_data)));
+    let value = |data: &Value, pointer: &str| data.pointer(pointer).and_then(custom_text);
+    let (before, after) = (&snapshots.prechange_data, &snapshots.postchange_data);
+    let values = [("status", "/status"), (PHASE_FIELD, "/custom_fields/fleet_phase")].map(|(f, p)| (f, value(before, p), value(after, p)));
     let edited = values.into_iter().filter(|(_, before, after)| before != after);
     edited
         .map(|(field, before, after)| StatusEdit {

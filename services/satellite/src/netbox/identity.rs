@@ -1,6 +1,7 @@
 //! What a device can be known by (rule 6): only its id identifies it. Serial, name and rack are evidence, and this judges it.
 
 use super::row::Row;
+use crate::agent::report;
 use fleet_schemas::{ConditionReport, Status};
 use std::collections::{BTreeMap, HashMap};
 
@@ -92,10 +93,6 @@ pub(crate) fn conditions(row: &Row, others: Option<&Vec<i64>>) -> Vec<ConditionR
         }
     };
     vec![matched, conflict]
-}
-
-fn report(r#type: &str, status: Status, reason: &str, message: String) -> ConditionReport {
-    ConditionReport { r#type: r#type.into(), subject: "device".into(), status, reason: reason.into(), message }
 }
 
 #[cfg(test)]

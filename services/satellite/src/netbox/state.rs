@@ -27,13 +27,21 @@ pub(crate) struct Dirty {
     pub(crate) edits: Vec<StatusEdit>,
 }
 
+/// The last complete sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Swept {
+    /// When it began.
+    pub(crate) at: Timestamp,
+    /// Over which sites: when others are bound, a new one is due.
+    pub(crate) sites: Vec<SiteId>,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct State {
     /// `None` = the feed was never read.
     pub(crate) feed: Option<Feed>,
-    /// When the last complete sweep began.
-    pub(crate) swept_at: Option<Timestamp>,
+    pub(crate) swept: Option<Swept>,
     pub(crate) known: BTreeMap<i64, Known>,
     pub(crate) dirty: BTreeMap<i64, Dirty>,
 }
@@ -42,7 +50,7 @@ impl State {
     pub(crate) fn load(memory: &Memory, instance: &str) -> Self {
         Self {
             feed: memory.get(&format!("{instance}/feed")),
-            swept_at: memory.get(&format!("{instance}/swept")),
+            swept: memory.get(&format!("{instance}/swept")),
             known: table(memory, &format!("{instance}/device/")),
             dirty: table(memory, &format!("{instance}/dirty/")),
         }
@@ -54,8 +62,8 @@ impl State {
         if let Some(feed) = self.feed.as_ref().filter(|f| before.feed.as_ref() != Some(*f)) {
             changes.put(format!("{instance}/feed"), feed);
         }
-        if let Some(at) = self.swept_at.filter(|at| before.swept_at != Some(*at)) {
-            changes.put(format!("{instance}/swept"), &at);
+        if let Some(swept) = self.swept.as_ref().filter(|s| before.swept.as_ref() != Some(*s)) {
+            changes.put(format!("{instance}/swept"), swept);
         }
         difference(&mut changes, &format!("{instance}/device/"), &before.known, &self.known);
         difference(&mut changes, &format!("{instance}/dirty/"), &before.dirty, &self.dirty);

@@ -101,7 +101,7 @@ struct Name {
 }
 
 #[derive(Deserialize)]
-struct RawNode {
+struct RawSlurmNode {
     name: String,
     state: Value,
     #[serde(default)]
@@ -141,7 +141,7 @@ pub(crate) fn entries(list: &[&RawValue], version: ApiVersion) -> BTreeMap<Strin
 }
 
 fn entry(raw: &RawValue, version: ApiVersion) -> Entry {
-    let raw: RawNode = serde_json::from_str(raw.get()).map_err(|e| e.to_string())?;
+    let raw: RawSlurmNode = serde_json::from_str(raw.get()).map_err(|e| e.to_string())?;
     let words = if version.is_old_family() { raw.old_words()? } else { raw.new_words()? };
     let text = |text: Option<String>| text.filter(|t| !t.is_empty());
     Ok(SlurmNode {
@@ -161,7 +161,7 @@ fn entry(raw: &RawValue, version: ApiVersion) -> Entry {
     })
 }
 
-impl RawNode {
+impl RawSlurmNode {
     /// v0.0.37, v0.0.38: `"idle"` and `["DRAIN"]`. A drained node without its flags would read idle, so they must be there.
     fn old_words(&self) -> Result<Vec<String>, String> {
         let state = self.state.as_str().filter(|s| !s.is_empty()).ok_or("state is no text")?;

@@ -76,7 +76,7 @@ pub(crate) fn foreign(node: &SlurmNode, remembered: &Remembered) -> ConditionRep
         (Some(_), false) => (Status::True, "ForeignDrain"),
     };
     let message = if remembered.drain_since.is_some() { in_words(node) } else { String::new() };
-    super::translate::report("SlurmDrainForeign", status, reason, message)
+    crate::agent::report("SlurmDrainForeign", status, reason, message)
 }
 
 /// The reason whole, its user and its time.

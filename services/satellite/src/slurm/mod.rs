@@ -2,7 +2,7 @@
 //! whether it would be given work, whether it is drained and by whom. The law is knowledge/slurm.md; section numbers refer to it.
 //!
 //! [`client`] asks, [`answer`] reads both families of API versions into one form, [`table`] is section 8, [`drains`] is rule 6,
-//! [`translate`] turns all of it into observations. Only `client` and `agent` do I/O.
+//! [`mod@translate`] turns all of it into observations. Only `client` and `agent` do I/O.
 
 mod agent;
 mod answer;
@@ -15,5 +15,5 @@ mod version;
 
 pub use agent::{Agent, Settings};
 pub(crate) use answer::{check, entries, partitions};
-pub(crate) use translate::{Listing, Partitions, translate};
+pub(crate) use translate::{Listing, Partitions, all, translate};
 pub(crate) use version::ApiVersion;

@@ -3,7 +3,7 @@
 use super::answer::{Entry, SlurmNode};
 use super::drains::{self, Remembered};
 use super::table::{Facts, PartitionsOfNode, judge};
-use crate::{DeviceList, ListedDevice};
+use crate::{DeviceList, ListedDevice, agent::report};
 use fleet_schemas::{ConditionReport, SchedulerSection, SlurmNodeSeen, Status, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ pub(crate) fn translate(listing: &Listing, devices: &DeviceList, old: &BTreeMap<
     let names: BTreeSet<&str> = listing.entries.keys().map(String::as_str).chain(claimed.iter().copied()).collect();
     let looked: BTreeMap<&str, _> = names.into_iter().map(|n| (n, look_at(n, listing, old.get(n), now))).collect();
     let seen = linked().map(|(device, name)| {
-        let bad = || all_unknown(name, "BadName", "the link of this device is no SLURM NodeName: letters, digits, `.`, `_` and `-`");
+        let bad = || all(name, Status::Unknown, "BadName", "this link is no SLURM NodeName: letters, digits, `.`, `_` and `-`");
         (device.clone(), looked.get(name).map_or_else(bad, |(seen, _)| seen.clone()))
     });
     let seen = seen.collect();
@@ -95,29 +95,28 @@ fn look_at(name: &str, listing: &Listing, old: Option<&Remembered>, now: Timesta
     match entry {
         Some(Ok(node)) => (node_seen(node, &listing.partitions, &mut new, old.is_none(), now), new),
         Some(Err(why)) => {
-            let mut seen = all_unknown(name, "NoData", &format!("its entry cannot be read: {why}"));
+            let mut seen = all(name, Status::Unknown, "NoData", &format!("its entry cannot be read: {why}"));
             seen.conditions[0] = report("SlurmMember", Status::True, "Listed", String::new());
             (seen, new)
         }
         None if new.gone => {
             (new.drain_since, new.ours) = (None, false);
-            let types = ["SlurmMember", "SlurmSchedulable", "SlurmDrained", "SlurmDrainForeign"];
-            let conditions = types.map(|t| report(t, Status::False, "NotMember", "SLURM knows no such node".into())).to_vec();
-            (SlurmNodeSeen { slurm_node: name.to_owned(), conditions, section: None }, new)
+            (all(name, Status::False, "NotMember", "SLURM knows no such node"), new)
         }
         None => {
             let why = match confirmed {
                 Some(Confirmed::NotKnown(why)) => format!("in no list; {why}"),
                 _ => "in no list; to be confirmed".into(),
             };
-            (all_unknown(name, "NoData", &why), new)
+            (all(name, Status::Unknown, "NoData", &why), new)
         }
     }
 }
 
-fn all_unknown(name: &str, reason: &str, message: &str) -> SlurmNodeSeen {
+/// All four conditions alike, and no section.
+pub(crate) fn all(name: &str, status: Status, reason: &str, message: &str) -> SlurmNodeSeen {
     let types = ["SlurmMember", "SlurmSchedulable", "SlurmDrained", "SlurmDrainForeign"];
-    let conditions = types.map(|t| report(t, Status::Unknown, reason, message.to_owned())).to_vec();
+    let conditions = types.map(|t| report(t, status, reason, message.to_owned())).to_vec();
     SlurmNodeSeen { slurm_node: name.to_owned(), conditions, section: None }
 }
 
@@ -200,8 +199,4 @@ fn section(node: &SlurmNode, drain_since: Option<Timestamp>) -> SchedulerSection
         reason_since: node.reason_changed_at,
         drain_since,
     }
-}
-
-pub(crate) fn report(r#type: &str, status: Status, reason: &str, message: String) -> ConditionReport {
-    ConditionReport { r#type: r#type.into(), subject: "device".into(), status, reason: reason.into(), message }
 }

@@ -309,6 +309,15 @@ async fn an_empty_or_half_sweep_marks_nothing() {
 }
 
 #[tokio::test]
+async fn other_sites_bound_mean_a_sweep_and_nothing_gone() {
+    let (sim, looker, token) = swept(60, &["sim1"]).await;
+    let mut next = Looker { agent: agent(&sim, &["sim2"], &token), ..looker };
+    let sweep = next.look().await.unwrap();
+    assert_eq!((sweep.observations.iter().map(device).count(), sweep.complete[0].count), (30, 30));
+    assert!(next.look().await.unwrap().observations.is_empty());
+}
+
+#[tokio::test]
 async fn a_restart_goes_on_from_memory() {
     let (sim, mut looker, token) = swept(60, &["sim1"]).await;
     sim.world.delete_device(1, "carol");

@@ -20,7 +20,7 @@ async fn a_superseded_agent_stops_and_what_it_queued_is_dropped() {
     *stage.hub.refuse.lock().unwrap() = Some(SendError::Superseded("epoch 7 is newer".into()));
     let drain = stage.drain();
     let stopped = (&mut stage.agent).await.unwrap().unwrap_err();
-    assert!(matches!(&stopped, RunError::Superseded { why, .. } if why == "epoch 7 is newer"), "{stopped}");
+    assert!(matches!(&stopped, RunError::Superseded(why) if why == "epoch 7 is newer"), "{stopped}");
     assert_eq!(stage.outbox.waiting(Source::Slurm).unwrap(), 0);
     assert!(!drain.is_finished(), "other agents' lanes go on");
 }

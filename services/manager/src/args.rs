@@ -1,0 +1,115 @@
+//! The command line.
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use std::{net::SocketAddr, path::PathBuf};
+
+/// The control plane of a bare-metal GPU fleet.
+#[derive(Parser)]
+#[command(name = "fleet-manager", version, about)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Log as JSON lines.
+    #[arg(long, global = true)]
+    pub log_json: bool,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Everything in one process on loopback: log and read model in files, a simulated world or real systems.
+    Dev(DevArgs),
+    /// The configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Read a journal from its first record.
+    Replay(ReplayArgs),
+    /// The read models.
+    #[command(subcommand)]
+    Projections(ProjectionsCommand),
+    /// Print what an agent would make of a recorded answer, one JSON line per object.
+    Translate(TranslateArgs),
+}
+
+/// Arguments of `dev`.
+#[derive(ClapArgs)]
+pub struct DevArgs {
+    /// Folder for the log, the read model and the keys.
+    #[arg(long)]
+    pub data: PathBuf,
+    /// Address to listen on; loopback only. Port 0 = any free one.
+    #[arg(long, default_value = "127.0.0.1:8480")]
+    pub listen: SocketAddr,
+    /// A simulated world, e.g. `sites=2,devices=200,seed=1`; the default where no --config is given.
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub sim: Option<String>,
+    /// Real systems: a file with sites and sources.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address for /metrics; loopback only.
+    #[arg(long)]
+    pub metrics: Option<SocketAddr>,
+}
+
+/// `config …`.
+#[derive(Subcommand)]
+pub enum ConfigCommand {
+    /// Say whether a configuration file would be taken, and what it says.
+    Check {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// Arguments of `replay`.
+#[derive(ClapArgs)]
+pub struct ReplayArgs {
+    /// Verify every chain, number, schema and fold. (The only thing replay does so far.)
+    #[arg(long, required = true)]
+    pub verify: bool,
+    /// The data folder; may be in use.
+    #[arg(long)]
+    pub data: PathBuf,
+}
+
+/// `projections …`.
+#[derive(Subcommand)]
+pub enum ProjectionsCommand {
+    /// The generations, and how far they are.
+    List {
+        /// The data folder.
+        #[arg(long)]
+        data: PathBuf,
+    },
+    /// Fill a new generation from the journal, compare it with the one that serves, and flip.
+    Rebuild {
+        /// The data folder; through the running process where one holds it.
+        #[arg(long)]
+        data: PathBuf,
+        /// Flip although the two differ.
+        #[arg(long)]
+        flip_anyway: bool,
+    },
+}
+
+/// Arguments of `translate`.
+#[derive(ClapArgs)]
+pub struct TranslateArgs {
+    /// slurm or netbox.
+    pub system: String,
+    /// The recorded answer: a bare body, or an exchange `{request, response}`.
+    pub file: PathBuf,
+    /// SLURM's API version, where the body does not name it.
+    #[arg(long)]
+    pub api_version: Option<String>,
+    /// HTTP status of the answer.
+    #[arg(long)]
+    pub http_status: Option<u16>,
+    /// Names of devices, one a line or as JSON; without it every name counts as a device.
+    #[arg(long)]
+    pub device_list: Option<PathBuf>,
+    /// The answer to /partitions; without it every partition counts as UP.
+    #[arg(long)]
+    pub partitions: Option<PathBuf>,
+}

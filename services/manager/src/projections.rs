@@ -1,0 +1,83 @@
+//! `projections list|rebuild`: through the process that has the folder, else by opening it.
+
+use crate::embedded;
+use crate::folder::Folder;
+use anyhow::{Context, bail};
+use fleet_log::{Error, EventLog, sqlite::SqliteLog};
+use serde_json::Value;
+use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
+
+/// A rebuild beside live reads may take long.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+enum Holder {
+    /// Nobody: the folder is ours now.
+    Nobody(Folder, Arc<dyn EventLog>),
+    /// A running process.
+    Process(Folder),
+}
+
+fn holder(data: &Path) -> anyhow::Result<Holder> {
+    if !data.join("log").exists() {
+        bail!("{}: there is no log here", data.display());
+    }
+    let folder = Folder::open(data)?;
+    match SqliteLog::open(&folder.log()) {
+        Ok(log) => Ok(Holder::Nobody(folder, Arc::new(log))),
+        Err(Error::InUse { .. }) => Ok(Holder::Process(folder)),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Asks the process that has the folder, with a token of the folder's own issuer.
+async fn call(folder: &Folder, method: reqwest::Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+    let url = folder.url()?;
+    let token = folder.issuer(&url)?.issue("local-admin", "admin", &["*".into()]).map_err(anyhow::Error::msg)?;
+    let client = reqwest::Client::builder().timeout(LIMIT).no_proxy().build()?;
+    let request = client.request(method, format!("{url}/api/v1{path}")).bearer_auth(token);
+    let request = if let Some(body) = body { request.json(&body) } else { request };
+    let response = request.send().await.with_context(|| format!("{url} has the folder, but does not answer"))?;
+    let status = response.status();
+    let answer: Value = response.json().await.context("its answer is no JSON")?;
+    if status.is_success() { Ok(answer) } else { bail!("{url}: {status}: {}", answer["detail"].as_str().unwrap_or_default()) }
+}
+
+/// `list`.
+pub async fn list(data: &Path) -> anyhow::Result<()> {
+    match holder(data)? {
+        Holder::Process(folder) => {
+            let answer = call(&folder, reqwest::Method::GET, "/admin/projections", None).await?;
+            println!("{answer:#}");
+        }
+        Holder::Nobody(folder, log) => {
+            let (number, next) = embedded::open_generations(&folder, log).await?.list().await?;
+            println!("generation {number} serves; nobody feeds it now");
+            for (partition, next) in next {
+                println!("  partition {partition}: read up to offset {next}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `rebuild`.
+pub async fn rebuild(data: &Path, flip_anyway: bool) -> anyhow::Result<ExitCode> {
+    let (differences, flipped) = match holder(data)? {
+        Holder::Process(folder) => {
+            let body = serde_json::json!({"flip_anyway": flip_anyway});
+            let a = call(&folder, reqwest::Method::POST, "/admin/projections/rebuild", Some(body)).await?;
+            println!("generation {}: {} devices, {} decisions in {:.2} s", a["generation"], a["devices"], a["decisions"], a["seconds"].as_f64().unwrap_or(0.0));
+            let told = a["differences"].as_array().into_iter().flatten();
+            (told.map(|d| d.to_string()).collect::<Vec<_>>(), a["flipped"] == true)
+        }
+        Holder::Nobody(folder, log) => {
+            let built = embedded::open_generations(&folder, log).await?.rebuild(flip_anyway).await?;
+            println!("generation {}: {} devices, {} decisions in {:.2} s", built.generation, built.devices, built.decisions, built.took.as_secs_f64());
+            (built.differences.iter().map(|d| format!("{d:?}")).collect(), built.flipped)
+        }
+    };
+    differences.iter().for_each(|d| println!("differs: {d}"));
+    println!("{}", if differences.is_empty() { "row for row the same as the one that served" } else { "not the same as the one that served" });
+    println!("{}", if flipped { "it serves now" } else { "the one before serves on; --flip-anyway lets the new one serve" });
+    Ok(if flipped { ExitCode::SUCCESS } else { ExitCode::from(9) })
+}

@@ -1,0 +1,115 @@
+//! The simulated world: what it is asked for, how the agents reach it, and the staff who type what is planned.
+
+use crate::configuration::{Configuration, Netbox, Role, Site, Slurm};
+use crate::folder::Folder;
+use anyhow::{Context, bail};
+use fleet_lifecycle::device::TaskState;
+use fleet_projections::Generations;
+use fleet_schemas::TaskKind;
+use fleet_sim::{Options, Plan, PlanAction, PlanSource, Sim};
+use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc};
+
+/// Seconds between looks at a world of this machine: a person watches.
+const INTERVAL: u64 = 3;
+/// Seconds between full sweeps of it.
+const SWEEP: u64 = 60;
+
+/// `sites=2,devices=200,seed=1,people=true,pace=1`.
+pub fn options(text: Option<&str>) -> anyhow::Result<Options> {
+    let mut options = Options::default();
+    for part in text.unwrap_or_default().split(',').filter(|p| !p.is_empty()) {
+        let (key, value) = part.split_once('=').with_context(|| format!("--sim: `{part}`: expected key=value"))?;
+        let number = || value.parse().with_context(|| format!("--sim: {key}={value}: expected a number"));
+        match key {
+            "sites" => options.sites = number()?,
+            "devices" => options.devices = number()?,
+            "seed" => options.seed = value.parse().with_context(|| format!("--sim: seed={value}"))?,
+            "people" => options.people = value.parse().with_context(|| format!("--sim: people={value}: true or false"))?,
+            "pace" => options.pace = value.parse().with_context(|| format!("--sim: pace={value}"))?,
+            other => bail!("--sim: there is no `{other}`; there are: sites, devices, seed, people, pace"),
+        }
+    }
+    Ok(options)
+}
+
+/// How the agents reach a running world.
+pub fn configuration(sim: &Sim, folder: &Folder) -> anyhow::Result<Configuration> {
+    let mut sites = Vec::new();
+    for face in &sim.sites {
+        let slurm = Slurm {
+            url: face.slurm_url.clone(),
+            user: face.slurm_user.clone(),
+            jwt_file: folder.secret(&format!("{}.jwt", face.site), &face.slurm_jwt)?,
+            interval_seconds: INTERVAL,
+            deadline_seconds: 30,
+        };
+        let roles = BTreeMap::from([("gpu-node".to_owned(), gpu_role())]);
+        sites.push(Site { name: face.site.clone(), slurm: Some(slurm), roles });
+    }
+    let netbox = Netbox {
+        instance: "sim".into(),
+        url: sim.netbox.url.clone(),
+        token_file: folder.secret("netbox.token", &sim.netbox.token)?,
+        sites: sites.iter().map(|s| s.name.clone()).collect(),
+        interval_seconds: INTERVAL,
+        sweep_seconds: SWEEP,
+        window_seconds: 60,
+        deadline_seconds: 30,
+        slurm_node: "custom-field:slurm_node".into(),
+    };
+    Ok(Configuration { sites, netbox: vec![netbox], resync_seconds: 900 })
+}
+
+fn gpu_role() -> Role {
+    let none = || "none".to_owned();
+    Role {
+        provisioner: "external".into(),
+        scheduler: "slurm".into(),
+        dhcp: none(),
+        workload_proofs: vec!["slurm-idle".into()],
+        bom: none(),
+        firmware: none(),
+        validation: none(),
+        burn_in: none(),
+    }
+}
+
+/// What the staff read: the plans that the read model shows, as any person could.
+pub struct OpenPlans {
+    /// The read models.
+    pub generations: Arc<Generations>,
+}
+
+impl PlanSource for OpenPlans {
+    fn open_plans(&self) -> Pin<Box<dyn Future<Output = Vec<Plan>> + Send + '_>> {
+        Box::pin(async {
+            match self.read().await {
+                Ok(plans) => plans,
+                Err(error) => {
+                    tracing::debug!(%error, "the staff cannot read the plans just now");
+                    vec![]
+                }
+            }
+        })
+    }
+}
+
+impl OpenPlans {
+    async fn read(&self) -> Result<Vec<Plan>, fleet_projections::Error> {
+        let reads = self.generations.reads().borrow().clone();
+        let mut plans = Vec::new();
+        for id in reads.devices_with_plans().await? {
+            let Some(doc) = reads.device(id).await? else { continue };
+            let Some(site) = &doc.state.site else { continue };
+            for task in doc.state.tasks.values().filter(|t| t.state == TaskState::Open) {
+                let action = match task.kind {
+                    TaskKind::SlurmDrain => PlanAction::Drain,
+                    TaskKind::SlurmUndrain => PlanAction::Undrain,
+                    TaskKind::SlurmUnreserve => continue,
+                };
+                plans.push(Plan { site: site.to_string(), slurm_node: task.target.clone(), action, mark: task.mark.clone() });
+            }
+        }
+        Ok(plans)
+    }
+}
