@@ -64,6 +64,9 @@ impl Output {
             table.set_header(headers.iter().map(|h| h.to_uppercase()));
         }
         table.add_rows(rows);
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
         let lines: Vec<_> = table.lines().map(|l| l.trim_end().to_owned()).collect();
         print(&lines.iter().map(|l| format!("{l}\n")).collect::<String>())
     }

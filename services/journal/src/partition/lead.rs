@@ -119,10 +119,10 @@ impl<'a> Lead<'a> {
 
     /// Takes a new reference, and marks the streams that the change can concern.
     fn see_reference(&mut self) {
-        if self.desk.partition == 0 || !self.changes.has_changed().unwrap_or(false) {
+        let now = self.changes.borrow_and_update().clone();
+        if self.desk.partition == 0 || Arc::ptr_eq(&now, &self.reference) {
             return;
         }
-        let now = self.changes.borrow_and_update().clone();
         let before = std::mem::replace(&mut self.reference, now);
         let concerned = self.tail.ledger.streams.iter().filter(|(_, s)| Fleet::concerned(&s.entity, &before, &self.reference));
         let concerned: Vec<_> = concerned.map(|(id, _)| id.clone()).collect();

@@ -1,5 +1,7 @@
 //! The agents against recorded answers and against the simulator, the outbox and the runner against a pretended hub.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
+
 mod fixtures;
 mod harness;
 mod http;
