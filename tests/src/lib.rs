@@ -1,1 +1,29 @@
-//! To come.
+//! The harness: whole processes ([`Running`]), their API ([`Api`]), and waiting for what must come to be ([`until`]).
+//!
+//! A test that needs a process asks for [`Running::start`]; the process ends with the value. Nothing here decides by a sleep.
+
+mod api;
+mod running;
+mod waiting;
+
+pub use api::{Answer, Api};
+pub use running::{Running, binary};
+pub use waiting::{until, until_within};
+
+/// Installs the one provider of cryptography; to be called first in every test that speaks HTTP or signs.
+pub fn crypto() {
+    // A second installation in the same test binary is refused, which is fine.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}
+
+/// The seed of a random test: `FM_SEED`, else this one. Printed, so that a failure can be repeated.
+pub fn seed(default: u64) -> u64 {
+    let seed = std::env::var("FM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(default);
+    println!("FM_SEED={seed}");
+    seed
+}
+
+/// A file or folder of the repository.
+pub fn repository(path: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}

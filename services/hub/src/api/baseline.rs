@@ -6,8 +6,9 @@ use crate::{Hub, Problem};
 use axum::{Json, body::Bytes, extract::Path, extract::State, http::HeaderMap, http::Uri};
 use fleet_journal::AskError;
 use fleet_lifecycle::baseline::propose;
-use fleet_projections::DeviceFilter;
-use fleet_schemas::{Baseline, DeviceId, OutcomeKind, Phase, SiteId, StreamId};
+use fleet_lifecycle::{Context, Decider, Entity, Fleet, Reference, Refusal, Request};
+use fleet_projections::{DeviceDoc, DeviceFilter};
+use fleet_schemas::{Baseline, DecisionId, DeviceId, OutcomeKind, Phase, SiteId, StreamId, Timestamp};
 use futures::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,15 +31,16 @@ pub(crate) async fn preview(
     let reads = query::consistent(&hub, &headers).await?;
     let filter = DeviceFilter { sites: Some(vec![site.to_string()]), phase: Some("Discovered".into()), ..Default::default() };
     let (mut items, mut after) = (Vec::new(), None);
-    let reference = hub.journal.reference();
+    let (reference, now) = (hub.journal.reference(), hub.journal.clock().now());
     loop {
         let rows = reads.devices(&filter, after.as_ref(), 500).await?;
         for row in &rows {
             let Some(doc) = reads.device(row.id).await? else { continue };
             let proposal = propose(&doc.state, &reference);
-            items.push(json!({
-                "id": row.id.to_string(), "name": row.name, "phase": proposal.phase.map(|p| p.as_str()), "evidence": proposal.evidence, "problem": proposal.problem,
-            }));
+            let refusal = proposal.phase.and_then(|phase| refusal(&doc, phase, &granted.principal, &reference, now));
+            let phase = proposal.phase.filter(|_| refusal.is_none()).map(|p| p.as_str());
+            let problem = proposal.problem.or(refusal.map(|r| format!("{}: {}", r.code, r.seen)));
+            items.push(json!({"id": row.id.to_string(), "name": row.name, "phase": phase, "evidence": proposal.evidence, "problem": problem}));
         }
         match rows.last() {
             Some(last) if rows.len() == 500 => after = Some(fleet_projections::ListCursor { name: last.name.clone(), id: last.id }),
@@ -47,6 +49,15 @@ pub(crate) async fn preview(
     }
     let proposed = items.iter().filter(|i| !i["phase"].is_null()).count();
     Ok(Json(json!({"site_id": site.as_str(), "items": items, "proposed": proposed, "undecided": items.len() - proposed})))
+}
+
+/// Why the decider would refuse what the evidence proposes, where it would.
+fn refusal(doc: &DeviceDoc, phase: Phase, principal: &Principal, reference: &Reference, now: Timestamp) -> Option<Refusal> {
+    let (stream, actor) = (StreamId::Device(doc.state.id), principal.actor());
+    let decision = DecisionId(doc.state.id.0);
+    let ctx = Context { now, stream: &stream, version: doc.version, decision, actor: &actor, reason: "", reference };
+    let request = Request { ask: Baseline { phase }.into(), expected_version: None };
+    Fleet::decide(&Entity::Device(doc.state.clone()), &request, &ctx).err()
 }
 
 fn reachable(principal: &Principal, hub: &Hub, site: &str) -> Result<SiteId, Problem> {
