@@ -32,7 +32,9 @@ pub enum Error {
         found: i64,
     },
     /// The journal is not the one that the read model was made from.
-    #[error("partition {partition}: {why}; if the journal is the right one, `fleet-manager projections rebuild --data DIR` makes the read model anew")]
+    #[error(
+        "partition {partition}: {why}; if the journal is the right one, `fleet-manager projections rebuild --data DIR` makes the read model anew"
+    )]
     AnotherJournal {
         /// The partition.
         partition: u32,

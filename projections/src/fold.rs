@@ -4,7 +4,9 @@ use crate::db::Error;
 use fleet_fence::{Head, Position, Verdict, accept};
 use fleet_lifecycle::{Decider, Entity, Fleet};
 use fleet_log::Stored;
-use fleet_schemas::{Decision, DeviceEvent, DeviceId, Event, Hash, JournalRecord, OperationEnded, OperationId, OperationStarted, StreamId, Timestamp};
+use fleet_schemas::{
+    Decision, DeviceEvent, DeviceId, Event, Hash, JournalRecord, OperationEnded, OperationId, OperationStarted, StreamId, Timestamp,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -114,7 +116,8 @@ impl Fold {
         }
         let events: Result<Vec<_>, _> = decision.events.iter().map(|e| Event::decode(&decision.stream, e)).collect();
         let events = events.map_err(|e| e.to_string())?;
-        let folded = catch_unwind(AssertUnwindSafe(|| events.iter().for_each(|e| Fleet::evolve(&mut known.entity, e, decision.recorded_at))));
+        let folded =
+            catch_unwind(AssertUnwindSafe(|| events.iter().for_each(|e| Fleet::evolve(&mut known.entity, e, decision.recorded_at))));
         folded.map_err(|_| format!("folding {} panicked", decision.stream))?;
         known.head = Head::after(decision, hash);
         if !events.is_empty() {

@@ -124,7 +124,9 @@ impl Generations {
     /// only if `flip_anyway`: the new one is what the journal says, but a person should know why the old one was not.
     pub async fn rebuild(&self, flip_anyway: bool) -> Result<Rebuilt, Error> {
         let started = std::time::Instant::now();
-        let number: i64 = sqlx::query_scalar("SELECT max(active, coalesce((SELECT last FROM generation), 0)) + 1 FROM generation").fetch_one(&self.control).await?;
+        let number: i64 = sqlx::query_scalar("SELECT max(active, coalesce((SELECT last FROM generation), 0)) + 1 FROM generation")
+            .fetch_one(&self.control)
+            .await?;
         sqlx::query("UPDATE generation SET last = $1").bind(number).execute(&self.control).await?;
         let path = file(&self.folder, number);
         remove(&path)?;

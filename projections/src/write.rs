@@ -157,7 +157,8 @@ async fn conditions(c: &mut SqliteConnection, fold: &Fold) -> Result<(), Error> 
 
 async fn history(c: &mut SqliteConnection, changes: &Changes) -> Result<(), Error> {
     for rows in changes.history.chunks(ROWS) {
-        let mut q: QueryBuilder<Sqlite> = QueryBuilder::new("INSERT INTO history (stream, partition, offset, version, at, outcome, hash, record) ");
+        let mut q: QueryBuilder<Sqlite> =
+            QueryBuilder::new("INSERT INTO history (stream, partition, offset, version, at, outcome, hash, record) ");
         q.push_values(rows, |mut row, told| {
             row.push_bind(told.stream.to_string())
                 .push_bind(told.partition)

@@ -1,8 +1,6 @@
 //! What is asked. A command is accepted or rejected, with a stable code.
 
-use crate::{
-    BootId, CommandId, Dhcp, Mode, Payload, Phase, Provisioner, Scheduler, SiteId, Source, StreamId, Then, Timestamp,
-};
+use crate::{BootId, CommandId, Dhcp, Mode, Payload, Phase, Provisioner, Scheduler, SiteId, Source, StreamId, Then, Timestamp};
 
 record! {
     /// Who asks, and how far that person's or program's right reaches.

@@ -1,8 +1,8 @@
 //! What changed. Past tense; the only thing a state is folded from.
 
 use crate::{
-    BootId, ConditionReport, Effect, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile, SchedulerSection, Severity, SiteId,
-    Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, Then, Timestamp, WaitKind,
+    BootId, ConditionReport, Effect, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile, SchedulerSection, Severity,
+    SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, Then, Timestamp, WaitKind,
 };
 
 record! {
@@ -224,6 +224,8 @@ record! {
         since: Timestamp,
         /// When it falls due.
         due: Timestamp,
+        /// When it can be judged at the earliest: by then, a source that fell silent before it was due is known to be stale.
+        judge_at: Timestamp,
     }
 }
 record! {
@@ -330,6 +332,7 @@ payloads! {
 
 /// Any event.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "events live for one step; a box each would cost more than the moves")]
 pub enum Event {
     /// Of a device's stream.
     Device(DeviceEvent),

@@ -1,8 +1,8 @@
 //! The records of the journal. Their layout is final: see `docs/adr/0002-journal-record-layout.md`.
 
 use crate::{
-    Actor, BootId, CauseKind, CommandId, DecisionId, DecodeError, Hash, JournalId, ObservationId, OutcomeKind, Payload, Record, SiteId, Source,
-    StreamId, Timestamp, WaitKind, codec, registry,
+    Actor, BootId, CauseKind, CommandId, DecisionId, DecodeError, Hash, JournalId, ObservationId, OutcomeKind, Payload, Record, SiteId,
+    Source, StreamId, Timestamp, WaitKind, codec, registry,
 };
 
 record! {

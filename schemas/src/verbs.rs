@@ -1,6 +1,9 @@
 //! The verbs of the lifecycle, as data: the API's validation, the CLI's commands and the documents are generated from this table.
 
-use crate::{Activate, Annotate, Ask, Drain, EndMaintenance, LiftHold, Maintain, NotBuilt, Phase, PlaceHold, Quarantine, Resume, Then, Timestamp, Validate};
+use crate::{
+    Activate, Annotate, Ask, Drain, EndMaintenance, LiftHold, Maintain, NotBuilt, Phase, PlaceHold, Quarantine, Resume, Then, Timestamp,
+    Validate,
+};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
@@ -85,7 +88,13 @@ pub const TABLE: &[Verb] = &[
     verb(
         "annotate",
         "accept a person's NetBox edit as it stands",
-        &[Param { name: "kind", kind: Kind::OneOf(&["accept-drift"]), default: Some("accept-drift"), required: false, help: "what is said" }],
+        &[Param {
+            name: "kind",
+            kind: Kind::OneOf(&["accept-drift"]),
+            default: Some("accept-drift"),
+            required: false,
+            help: "what is said",
+        }],
     ),
     later("enrol", "make the device known to its provisioner"),
     later("provision", "install the device"),
@@ -125,9 +134,8 @@ fn bad(field: impl Into<String>, problem: impl Into<String>) -> BadAsk {
 
 /// The request for `verb` with these parameters.
 pub fn ask(name: &str, params: &Map<String, Value>) -> Result<Ask, BadAsk> {
-    let verb = find(name).ok_or_else(|| {
-        bad("command", format!("`{}` is no verb; one of: {}", name.chars().take(64).collect::<String>(), names()))
-    })?;
+    let verb = find(name)
+        .ok_or_else(|| bad("command", format!("`{}` is no verb; one of: {}", name.chars().take(64).collect::<String>(), names())))?;
     if !verb.built {
         return Ok(NotBuilt { verb: name.into() }.into());
     }
@@ -138,7 +146,9 @@ pub fn ask(name: &str, params: &Map<String, Value>) -> Result<Ask, BadAsk> {
     let given = Given { verb, params };
     Ok(match name {
         "activate" => Activate {}.into(),
-        "drain" => Drain { mode: given.text("mode")?.unwrap_or_default(), then: given.parsed::<Then>("then")?.unwrap_or(Then::Stay) }.into(),
+        "drain" => {
+            Drain { mode: given.text("mode")?.unwrap_or_default(), then: given.parsed::<Then>("then")?.unwrap_or(Then::Stay) }.into()
+        }
         "resume" => Resume {}.into(),
         "quarantine" => Quarantine { cause: given.text("cause")?.unwrap_or_default() }.into(),
         "validate" => Validate {}.into(),
@@ -214,11 +224,22 @@ fn check(text: &str, kind: Kind) -> Result<(), String> {
     match kind {
         Kind::Text if (1..=120).contains(&text.chars().count()) && text.chars().all(plain) => Ok(()),
         Kind::Text => Err("1 to 120 characters, no control characters".into()),
-        Kind::CamelCase if text.len() <= 64 && text.starts_with(|c: char| c.is_ascii_uppercase()) && text.chars().all(|c| c.is_ascii_alphanumeric()) => Ok(()),
-        Kind::CamelCase => Err(format!("`{}` is not CamelCase of at most 64 letters and digits", text.chars().take(64).collect::<String>())),
+        Kind::CamelCase
+            if text.len() <= 64
+                && text.starts_with(|c: char| c.is_ascii_uppercase())
+                && text.chars().all(|c| c.is_ascii_alphanumeric()) =>
+        {
+            Ok(())
+        }
+        Kind::CamelCase => {
+            Err(format!("`{}` is not CamelCase of at most 64 letters and digits", text.chars().take(64).collect::<String>()))
+        }
         Kind::OneOf(words) if words.contains(&text) => Ok(()),
         Kind::OneOf(words) => Err(format!("`{}` is not one of: {}", text.chars().take(64).collect::<String>(), words.join(", "))),
-        Kind::Time => text.parse::<Timestamp>().map(|_| ()).map_err(|_| format!("`{}` is no RFC 3339 time", text.chars().take(64).collect::<String>())),
+        Kind::Time => text
+            .parse::<Timestamp>()
+            .map(|_| ())
+            .map_err(|_| format!("`{}` is no RFC 3339 time", text.chars().take(64).collect::<String>())),
     }
 }
 

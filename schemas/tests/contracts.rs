@@ -1,18 +1,67 @@
 //! The contract files under `avro/` are what the declarations say, nothing published was ever changed, and every later reader
 //! reads what every published schema wrote. `FM_BLESS=1 cargo test -p fleet-schemas` writes new files; it never rewrites a published one.
 
+#![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
+
 use fleet_schemas::*;
 use std::{fs, path::PathBuf};
 
 macro_rules! every_record {
     ($f:ident) => {
         $f!(
-            Genesis, Claim, Decision, Progress, Command, Observation, Parked, NetboxDeviceSeen, NetboxDeviceGone, SlurmNodeSeen,
-            SweepCompleted, LookFailed, Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold,
-            LiftHold, Annotate, NotBuilt, RegisterSite, SetRoleProfile, ClaimEpoch, InventoryChanged, DeviceMoved, PhaseChanged,
-            DrainRedirected, DrainProven, StageSkipped, ConditionChanged, SchedulerChanged, HoldPlaced, HoldLifted,
-            OperationStarted, OperationEnded, TaskPlanned, TaskDone, TaskWithdrawn, AttentionRaised, AttentionCleared, WaitArmed,
-            DeadlineUnobservable, DriftAccepted, EditJudged, SiteRegistered, RoleProfileSet, EpochGranted, FreshnessChanged, LooksFailing
+            Genesis,
+            Claim,
+            Decision,
+            Progress,
+            Command,
+            Observation,
+            Parked,
+            NetboxDeviceSeen,
+            NetboxDeviceGone,
+            SlurmNodeSeen,
+            SweepCompleted,
+            LookFailed,
+            Baseline,
+            Activate,
+            Drain,
+            Resume,
+            Quarantine,
+            Validate,
+            Maintain,
+            EndMaintenance,
+            PlaceHold,
+            LiftHold,
+            Annotate,
+            NotBuilt,
+            RegisterSite,
+            SetRoleProfile,
+            ClaimEpoch,
+            InventoryChanged,
+            DeviceMoved,
+            PhaseChanged,
+            DrainRedirected,
+            DrainProven,
+            StageSkipped,
+            ConditionChanged,
+            SchedulerChanged,
+            HoldPlaced,
+            HoldLifted,
+            OperationStarted,
+            OperationEnded,
+            TaskPlanned,
+            TaskDone,
+            TaskWithdrawn,
+            AttentionRaised,
+            AttentionCleared,
+            WaitArmed,
+            DeadlineUnobservable,
+            DriftAccepted,
+            EditJudged,
+            SiteRegistered,
+            RoleProfileSet,
+            EpochGranted,
+            FreshnessChanged,
+            LooksFailing
         )
     };
 }

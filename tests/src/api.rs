@@ -65,7 +65,8 @@ impl Api {
             request = request.header("content-type", "application/json").body(body.to_vec());
         }
         let response = request.send().await?;
-        let (status, token) = (response.status(), response.headers().get("fleet-consistency-token").and_then(|t| t.to_str().ok()).map(str::to_owned));
+        let (status, token) =
+            (response.status(), response.headers().get("fleet-consistency-token").and_then(|t| t.to_str().ok()).map(str::to_owned));
         let body = serde_json::from_slice(&response.bytes().await?).unwrap_or(Value::Null);
         Ok(Answer { status, body, token })
     }
@@ -109,7 +110,11 @@ impl Api {
             return Ok(0);
         }
         let done = self.post(&format!("/sites/{site}/baseline"), &json!({"devices": devices, "reason": "test"})).await?;
-        if done.status == StatusCode::OK { Ok(done.body["accepted"].as_u64().unwrap_or(0) as usize) } else { bail!("{} {}", done.status, done.body) }
+        if done.status == StatusCode::OK {
+            Ok(done.body["accepted"].as_u64().unwrap_or(0) as usize)
+        } else {
+            bail!("{} {}", done.status, done.body)
+        }
     }
 }
 

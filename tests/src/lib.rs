@@ -1,8 +1,11 @@
-//! The harness: whole processes ([`Running`]), their API ([`Api`]), and waiting for what must come to be ([`until`]).
+//! The harness: whole processes ([`Running`]), their API ([`Api`]), and waiting for what must come to be ([`until`]). For the lab tests
+//! the real systems ([`labs`]), and what passes between the product and them ([`recorder`]).
 //!
 //! A test that needs a process asks for [`Running::start`]; the process ends with the value. Nothing here decides by a sleep.
 
 mod api;
+pub mod labs;
+pub mod recorder;
 mod running;
 mod waiting;
 

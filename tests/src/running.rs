@@ -33,7 +33,8 @@ impl Running {
 
     /// The same with environment variables.
     pub async fn start_with(data: &Path, args: &[&str], env: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let (data, args, env) = (data.to_owned(), own(args), env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>());
+        let (data, args, env) =
+            (data.to_owned(), own(args), env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>());
         tokio::task::spawn_blocking(move || Self::spawn(&data, &args, &env)).await?
     }
 

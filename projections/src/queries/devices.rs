@@ -80,7 +80,8 @@ pub struct DeviceDoc {
     pub stopped: Option<String>,
 }
 
-const COLUMNS: &str = "id, name, site, role, phase, phase_since, owner, tenant_state, rack, slurm_node, conditions_bad, version, updated_at";
+const COLUMNS: &str =
+    "id, name, site, role, phase, phase_since, owner, tenant_state, rack, slurm_node, conditions_bad, version, updated_at";
 
 impl Reads {
     /// One page, ordered by name and id.
@@ -101,7 +102,10 @@ impl Reads {
     /// One device whole.
     pub async fn device(&self, id: DeviceId) -> Result<Option<DeviceDoc>, Error> {
         let stream = StreamId::Device(id);
-        let found = sqlx::query("SELECT version, hash, state, at, stopped FROM stream WHERE id = $1").bind(stream.to_string()).fetch_optional(&self.db.read).await?;
+        let found = sqlx::query("SELECT version, hash, state, at, stopped FROM stream WHERE id = $1")
+            .bind(stream.to_string())
+            .fetch_optional(&self.db.read)
+            .await?;
         let Some(found) = found else { return Ok(None) };
         let Some(state) = thaw(&stream, &found.try_get::<Vec<u8>, _>("state")?)?.device().cloned() else { return Ok(None) };
         Ok(state.inventory.is_some().then_some(DeviceDoc {
@@ -129,7 +133,10 @@ impl Reads {
     /// Every device of a site, for its agents: (id, name, SLURM NodeName).
     pub async fn device_list(&self, site: &str) -> Result<Vec<(DeviceId, String, Option<String>)>, Error> {
         let rows: Vec<(Vec<u8>, String, Option<String>)> =
-            sqlx::query_as("SELECT id, name, slurm_node FROM device WHERE site = $1 ORDER BY name, id").bind(site).fetch_all(&self.db.read).await?;
+            sqlx::query_as("SELECT id, name, slurm_node FROM device WHERE site = $1 ORDER BY name, id")
+                .bind(site)
+                .fetch_all(&self.db.read)
+                .await?;
         rows.into_iter().map(|(id, name, node)| Ok((DeviceId(uuid(id)?), name, node))).collect()
     }
 }
@@ -144,7 +151,8 @@ fn select(columns: &str, filter: &DeviceFilter) -> QueryBuilder<Sqlite> {
         }
         q.push(")");
     }
-    let columns = [("name", &filter.name), ("phase", &filter.phase), ("role", &filter.role), ("owner", &filter.owner), ("rack", &filter.rack)];
+    let columns =
+        [("name", &filter.name), ("phase", &filter.phase), ("role", &filter.role), ("owner", &filter.owner), ("rack", &filter.rack)];
     for (column, value) in columns {
         if let Some(value) = value {
             q.push(format!(" AND {column} = ")).push_bind(value.clone());

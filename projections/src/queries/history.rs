@@ -22,12 +22,14 @@ impl Reads {
     /// The latest decisions of a stream, newest first, those before offset `before`.
     pub async fn history(&self, stream: &StreamId, before: Option<u64>, limit: u32) -> Result<Vec<HistoryRow>, Error> {
         let before = before.and_then(|b| i64::try_from(b).ok()).unwrap_or(i64::MAX);
-        let rows = sqlx::query("SELECT partition, offset, hash, record FROM history WHERE stream = $1 AND offset < $2 ORDER BY offset DESC LIMIT $3")
-            .bind(stream.to_string())
-            .bind(before)
-            .bind(limit)
-            .fetch_all(&self.db.read)
-            .await?;
+        let rows = sqlx::query(
+            "SELECT partition, offset, hash, record FROM history WHERE stream = $1 AND offset < $2 ORDER BY offset DESC LIMIT $3",
+        )
+        .bind(stream.to_string())
+        .bind(before)
+        .bind(limit)
+        .fetch_all(&self.db.read)
+        .await?;
         let row = |r: &sqlx::sqlite::SqliteRow| {
             let record: Vec<u8> = r.try_get("record")?;
             Ok(HistoryRow {

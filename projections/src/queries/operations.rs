@@ -49,8 +49,14 @@ pub struct OperationFilter {
 
 impl Reads {
     /// The latest operations, newest first, those before `before`.
-    pub async fn operations(&self, filter: &OperationFilter, before: Option<(Timestamp, OperationId)>, limit: u32) -> Result<Vec<OperationRow>, Error> {
-        let mut q: QueryBuilder<Sqlite> = QueryBuilder::new("SELECT o.*, d.name, d.site FROM operation o JOIN device d ON d.id = o.device WHERE 1 = 1");
+    pub async fn operations(
+        &self,
+        filter: &OperationFilter,
+        before: Option<(Timestamp, OperationId)>,
+        limit: u32,
+    ) -> Result<Vec<OperationRow>, Error> {
+        let mut q: QueryBuilder<Sqlite> =
+            QueryBuilder::new("SELECT o.*, d.name, d.site FROM operation o JOIN device d ON d.id = o.device WHERE 1 = 1");
         if let Some(id) = filter.id {
             q.push(" AND o.id = ").push_bind(id.0.as_bytes().to_vec());
         }

@@ -29,7 +29,10 @@ pub struct ParkedRow {
 impl Reads {
     /// The latest parked inputs, newest first.
     pub async fn parked(&self, limit: u32) -> Result<Vec<ParkedRow>, Error> {
-        let rows = sqlx::query("SELECT * FROM parked ORDER BY parked_at DESC, topic, partition, offset LIMIT $1").bind(limit).fetch_all(&self.db.read).await?;
+        let rows = sqlx::query("SELECT * FROM parked ORDER BY parked_at DESC, topic, partition, offset LIMIT $1")
+            .bind(limit)
+            .fetch_all(&self.db.read)
+            .await?;
         let row = |r: &sqlx::sqlite::SqliteRow| {
             Ok(ParkedRow {
                 topic: r.try_get("topic")?,

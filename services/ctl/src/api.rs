@@ -84,7 +84,9 @@ impl Api {
     async fn fetch_token(&self) -> Result<String, Failure> {
         let found = self.client.get(self.url("/.well-known/oauth-authorization-server")).send().await.map_err(|e| self.unreachable(&e))?;
         let metadata: Value = found.json().await.map_err(|e| Failure::auth(format!("the hub's metadata cannot be read: {e}")))?;
-        let text = |name: &str| metadata[name].as_str().map(str::to_owned).ok_or_else(|| Failure::auth(format!("the hub's metadata has no {name}")));
+        let text = |name: &str| {
+            metadata[name].as_str().map(str::to_owned).ok_or_else(|| Failure::auth(format!("the hub's metadata has no {name}")))
+        };
         let (issuer, endpoint) = (text("issuer")?, text("token_endpoint")?);
         let form = [
             ("grant_type", "client_credentials".to_owned()),

@@ -19,9 +19,10 @@ pub fn command() -> Command {
         .subcommand(named("history", "the decisions on a device").arg(device()).arg(limit()))
         .subcommand(site())
         .subcommand(wait())
-        .subcommand(named("completion", "a completion script").arg(
-            Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)).help("bash, zsh, fish"),
-        ))
+        .subcommand(
+            named("completion", "a completion script")
+                .arg(Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)).help("bash, zsh, fish")),
+        )
         .subcommand(named("version", "the version"));
     TABLE.iter().fold(base, |command, v| command.subcommand(verb(v)))
 }
@@ -55,11 +56,21 @@ fn limit() -> Arg {
 fn get() -> Command {
     named("get", "a list")
         .arg(what(&["devices", "conditions", "operations", "sites"]))
-        .arg(Arg::new("filter").long("filter").help("`field = value AND …`: devices by name, site, phase, role, owner, rack; conditions by type, status"))
+        .arg(
+            Arg::new("filter")
+                .long("filter")
+                .help("`field = value AND …`: devices by name, site, phase, role, owner, rack; conditions by type, status"),
+        )
         .arg(Arg::new("site").long("site").help("only this site (devices)"))
         .arg(Arg::new("device").long("device").help("only this device (operations, conditions)"))
         .arg(Arg::new("state").long("state").help("only this state (operations)"))
-        .arg(Arg::new("max").long("max").value_parser(value_parser!(u32)).default_value("500").help("lines at most; more are said to be there"))
+        .arg(
+            Arg::new("max")
+                .long("max")
+                .value_parser(value_parser!(u32))
+                .default_value("500")
+                .help("lines at most; more are said to be there"),
+        )
 }
 
 fn site() -> Command {
@@ -75,7 +86,13 @@ fn site() -> Command {
 fn wait() -> Command {
     named("wait", "wait until something is so")
         .arg(Arg::new("thing").required(true).value_name("device/NAME").help("what to watch: device/<name or id>, operation/<id>"))
-        .arg(Arg::new("for").long("for").required(true).value_name("FIELD=VALUE").help("phase=Ready, drained=true, state=succeeded, SlurmSchedulable=True"))
+        .arg(
+            Arg::new("for")
+                .long("for")
+                .required(true)
+                .value_name("FIELD=VALUE")
+                .help("phase=Ready, drained=true, state=succeeded, SlurmSchedulable=True"),
+        )
         .arg(Arg::new("timeout").long("timeout").default_value("10m").help("how long: 30s, 10m, 2h"))
 }
 

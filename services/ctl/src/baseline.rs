@@ -21,8 +21,7 @@ pub async fn site(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
     if m.get_flag("preview") {
         return Ok(());
     }
-    let devices: Vec<_> =
-        items.iter().filter(|i| i["phase"].is_string()).map(|i| json!({"id": i["id"], "phase": i["phase"]})).collect();
+    let devices: Vec<_> = items.iter().filter(|i| i["phase"].is_string()).map(|i| json!({"id": i["id"], "phase": i["phase"]})).collect();
     if devices.is_empty() {
         output.say("nothing to confirm");
         return Ok(());

@@ -48,9 +48,14 @@ impl Context {
         let usual = env("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| env("HOME").map(|h| Path::new(&h).join(".config")));
         let path = named.or_else(|| usual.map(|d| d.join("fleet-manager/fmctl.toml")));
         let path = path.ok_or_else(|| Failure::usage("name a context file with --context or FM_CONTEXT"))?;
-        let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| {
-            Failure::usage(format!("{}: {e}; name a context file with --context or FM_CONTEXT (`make run` writes data/fmctl.toml)", path.display()))
-        });
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).map_err(|e| {
+                Failure::usage(format!(
+                    "{}: {e}; name a context file with --context or FM_CONTEXT (`make run` writes data/fmctl.toml)",
+                    path.display()
+                ))
+            })
+        };
         let file: File = toml::from_str(&read(&path)?).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
         let key = path.parent().unwrap_or(Path::new(".")).join(&file.key);
         let access = Access::Client { client: file.client, key_pem: read(&key)?, kid: file.kid };

@@ -137,7 +137,8 @@ async fn sites(api: &Api, output: &Output) -> Result<(), Failure> {
         for source in site["sources"].as_array().into_iter().flatten() {
             let mode = field(site, &format!("modes.{}", field(source, "source")));
             let fresh = if source["fresh"] == true { "fresh" } else { "not fresh" };
-            let problem = [field(source, "fault"), field(source, "problem")].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(": ");
+            let problem =
+                [field(source, "fault"), field(source, "problem")].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(": ");
             rows.push(vec![field(site, "site_id"), field(source, "source"), mode, fresh.into(), field(source, "since"), problem]);
         }
     }
@@ -203,7 +204,13 @@ pub async fn why(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
     let allowed: Vec<_> = verbs.iter().filter(|v| v["allowed"] == true).map(|v| field(v, "verb")).collect();
     out.push_str(&format!("may be asked now: {}\n", if allowed.is_empty() { "nothing".into() } else { allowed.join(", ") }));
     for v in verbs.iter().filter(|v| v["allowed"] != true) {
-        out.push_str(&format!("  not {:<16} {}: expected {}, seen {}\n", field(v, "verb"), field(v, "code"), field(v, "expected"), field(v, "seen")));
+        out.push_str(&format!(
+            "  not {:<16} {}: expected {}, seen {}\n",
+            field(v, "verb"),
+            field(v, "code"),
+            field(v, "expected"),
+            field(v, "seen")
+        ));
     }
     print(&out)
 }
@@ -214,7 +221,8 @@ pub async fn timeline(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), 
     if output.whole(&body)? {
         return Ok(());
     }
-    let mut rows: Vec<Vec<String>> = items(&body).map(|e| ["at", "version", "actor", "text"].iter().map(|f| field(e, f)).collect()).collect();
+    let mut rows: Vec<Vec<String>> =
+        items(&body).map(|e| ["at", "version", "actor", "text"].iter().map(|f| field(e, f)).collect()).collect();
     rows.reverse();
     output.table(&["at", "version", "by", "what"], rows)
 }

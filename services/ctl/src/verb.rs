@@ -27,7 +27,11 @@ pub async fn give(api: &Api, verb: &str, m: &ArgMatches, output: &Output) -> Res
     }
     if answer.status == reqwest::StatusCode::ACCEPTED {
         let text = format!("pending  {device}  {verb}  not decided yet; `fmctl history {device}` shows when it is");
-        return if m.get_flag("no-wait") { output.table(&["command"], vec![vec![field(&answer.body, "command")]]) } else { Err(Failure::new(PENDING, text)) };
+        return if m.get_flag("no-wait") {
+            output.table(&["command"], vec![vec![field(&answer.body, "command")]])
+        } else {
+            Err(Failure::new(PENDING, text))
+        };
     }
     let what = if answer.body["dry_run"] == true { "would be accepted" } else { "accepted" };
     let rest = if answer.body["dry_run"] == true { field(&answer.body, "would") } else { field(&answer.body, "operation") };

@@ -38,11 +38,17 @@ pub async fn wait(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
             bar.finish_and_clear();
             return Err(Failure::error(format!("{thing} ended as {now}: {}", field(&body, "message"))));
         }
-        let reason = body["waiting_for"].as_array().and_then(|w| w.first()).map_or_else(String::new, |w| format!("; it waits for {}", field(w, "what")));
+        let reason = body["waiting_for"]
+            .as_array()
+            .and_then(|w| w.first())
+            .map_or_else(String::new, |w| format!("; it waits for {}", field(w, "what")));
         bar.set_message(format!("{name} is {now}{reason}"));
         if started.elapsed() >= limit {
             bar.finish_and_clear();
-            return Err(Failure::new(PENDING, format!("{thing}: {name} is {now}, not {value}{reason}\nresume: fmctl wait {thing} --for {wanted}")));
+            return Err(Failure::new(
+                PENDING,
+                format!("{thing}: {name} is {now}, not {value}{reason}\nresume: fmctl wait {thing} --for {wanted}"),
+            ));
         }
         tokio::time::sleep(PAUSE).await;
     }

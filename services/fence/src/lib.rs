@@ -38,8 +38,7 @@ pub enum NextN {
 
 impl Position {
     /// Before the first record.
-    pub const START: Self =
-        Self { journal: None, next: 0, term: 0, claimant: None, n: NextN::Over, before: Hash([0; 32]), recorded_at: 0 };
+    pub const START: Self = Self { journal: None, next: 0, term: 0, claimant: None, n: NextN::Over, before: Hash([0; 32]), recorded_at: 0 };
 }
 
 /// Where a stream stands: what its next decision must build on.

@@ -47,9 +47,7 @@ fn a_term_is_believed_in_order_without_holes_and_without_repeats() {
     ]);
     assert_eq!(
         verdicts,
-        [
-            Accepted, Fenced, Accepted, Accepted, Duplicate, Fenced, Fenced, Fenced, Fenced, Fenced, Accepted, Fenced, Accepted
-        ]
+        [Accepted, Fenced, Accepted, Accepted, Duplicate, Fenced, Fenced, Fenced, Fenced, Fenced, Accepted, Fenced, Accepted]
     );
     assert_eq!((position.term, position.n, position.next), (2, NextN::Is(2), 13));
     assert_eq!(position.recorded_at, 10, "time never runs back");

@@ -4,6 +4,8 @@
 //!
 //! Two weaker rules are checked as well and must fail, so that the model is known to be able to see a violation.
 
+#![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
+
 use fleet_fence::{Head, NextN, Position, Verdict, accept};
 use fleet_schemas::*;
 use stateright::{Checker, Model, Property};
@@ -144,7 +146,13 @@ enum Mode {
     Follow,
     Claiming(u8),
     /// Leads `term`; `n` is the next it will write, `heads` and `done` are its speculative state, `in_flight` is not read back yet.
-    Leading { term: u8, n: u8, heads: [(u8, Name); STREAMS], done: u8, in_flight: u8 },
+    Leading {
+        term: u8,
+        n: u8,
+        heads: [(u8, Name); STREAMS],
+        done: u8,
+        in_flight: u8,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

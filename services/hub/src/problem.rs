@@ -5,9 +5,12 @@ use fleet_schemas::Outcome;
 use problem_details::ProblemDetails;
 use serde_json::{Map, Value, json};
 
-/// A problem, as `application/problem+json`.
+/// A problem, as `application/problem+json`. Boxed, since it is the rare half of every result.
 #[derive(Debug)]
-pub struct Problem {
+pub struct Problem(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     status: StatusCode,
     code: String,
     detail: String,
@@ -18,7 +21,7 @@ pub struct Problem {
 impl Problem {
     /// A problem with a stable code.
     pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
-        Self { status, code: code.into(), detail: detail.into(), more: Map::new(), headers: HeaderMap::new() }
+        Self(Box::new(Inner { status, code: code.into(), detail: detail.into(), more: Map::new(), headers: HeaderMap::new() }))
     }
 
     /// 400: the request is not understood; `field` names the part at fault.
@@ -57,33 +60,34 @@ impl Problem {
 
     /// Adds a member.
     pub fn with(mut self, name: &str, value: Value) -> Self {
-        self.more.insert(name.into(), value);
+        self.0.more.insert(name.into(), value);
         self
     }
 
     /// Adds a header.
     pub fn header(mut self, name: &'static str, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
-            self.headers.insert(HeaderName::from_static(name), value);
+            self.0.headers.insert(HeaderName::from_static(name), value);
         }
         self
     }
 
     /// Its status.
     pub fn status(&self) -> StatusCode {
-        self.status
+        self.0.status
     }
 }
 
 impl IntoResponse for Problem {
-    fn into_response(mut self) -> Response {
-        self.more.insert("code".into(), json!(self.code));
-        let r#type = format!("urn:fleet-manager:problem:{}", self.code);
-        let mut details = ProblemDetails::from_status_code(self.status).with_detail(self.detail).with_extensions(self.more);
+    fn into_response(self) -> Response {
+        let Inner { status, code, detail, mut more, headers } = *self.0;
+        let r#type = format!("urn:fleet-manager:problem:{code}");
+        more.insert("code".into(), json!(code));
+        let mut details = ProblemDetails::from_status_code(status).with_detail(detail).with_extensions(more);
         if let Ok(uri) = r#type.parse::<axum::http::Uri>() {
             details = details.with_type(uri);
         }
-        (self.headers, details).into_response()
+        (headers, details).into_response()
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn meta(reads: &Reads, reference: &Reference, now: Timestamp) -> Valu
     let as_of = Timestamp(now.0 - if known { lag.as_micros() as i64 } else { 0 });
     json!({
         "as_of": known.then(|| as_of.to_string()),
-        "lag_seconds": known.then(|| lag.as_secs_f64()),
+        "lag_seconds": known.then_some(lag.as_secs_f64()),
         "sources": reference.sites.values().flat_map(|s| s.sources.iter().map(|(source, state)| json!({
             "site": s.id.as_str(), "source": source.as_str(), "fresh": state.fresh,
             "last_sweep_at": state.last_look_at.map(|t| t.to_string()),

@@ -1,10 +1,12 @@
 //! What the accepted records of one partition add up to. The same fold for a leader, a follower, a replay and an audit.
 
+use crate::Rules;
 use fleet_fence::{Broken, Head, Position, Verdict, accept};
 use fleet_lifecycle::{Decider, Entity, Fleet};
 use fleet_log::Stored;
 use fleet_schemas::{
-    CommandId, Decision, DecisionId, Event, HOUR, Hash, Inputs, JournalRecord, LastLook, MINUTE, Micros, OperationId, Outcome, StreamId, Timestamp,
+    CommandId, Decision, DecisionId, Event, HOUR, Hash, Inputs, JournalRecord, LastLook, MINUTE, Micros, OperationId, Outcome, StreamId,
+    Timestamp,
 };
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -98,6 +100,9 @@ pub struct Ledger {
     pub fenced: u64,
     /// Decisions accepted.
     pub decisions: u64,
+    /// When the standing term was claimed.
+    pub claimed_at: Timestamp,
+    rules: Rules,
 }
 
 /// What a record turned out to be.
@@ -115,8 +120,9 @@ pub enum Applied {
 
 impl Ledger {
     /// Before the first record.
-    pub fn new(partition: u32) -> Self {
+    pub fn new(partition: u32, rules: Rules) -> Self {
         Self {
+            rules,
             partition,
             position: Position::START,
             streams: HashMap::new(),
@@ -125,6 +131,7 @@ impl Ledger {
             last_looks: Vec::new(),
             fenced: 0,
             decisions: 0,
+            claimed_at: Timestamp(0),
         }
     }
 
@@ -152,7 +159,11 @@ impl Ledger {
                 self.last_looks = progress.last_looks;
                 Ok(Applied::Other)
             }
-            (Verdict::Accepted, JournalRecord::Genesis(_) | JournalRecord::Claim(_)) => Ok(Applied::Other),
+            (Verdict::Accepted, JournalRecord::Claim(_)) => {
+                self.claimed_at = Timestamp(self.position.recorded_at);
+                Ok(Applied::Other)
+            }
+            (Verdict::Accepted, JournalRecord::Genesis(_)) => Ok(Applied::Other),
             (Verdict::Broken(fork), JournalRecord::Decision(decision)) => Ok(self.fork(&decision, &fork, &at)),
             (Verdict::Fenced | Verdict::Duplicate | Verdict::Broken(_), _) => {
                 self.fenced += 1;
@@ -170,7 +181,8 @@ impl Ledger {
         }
         let events: Result<Vec<Event>, _> = decision.events.iter().map(|e| Event::decode(&decision.stream, e)).collect();
         let events = events.map_err(|e| format!("{at}: an event of {} cannot be decoded: {e}", decision.stream))?;
-        fold(&mut stream.entity, &events, decision.recorded_at).map_err(|e| format!("{at}: folding {} panicked: {e}", decision.stream))?;
+        fold(self.rules, &mut stream.entity, &events, decision.recorded_at)
+            .map_err(|e| format!("{at}: folding {} panicked: {e}", decision.stream))?;
         stream.head = Head::after(&decision, self.position.before);
         remember(stream, &decision, (self.partition, stored.offset));
         self.decisions += 1;
@@ -187,8 +199,8 @@ impl Ledger {
 }
 
 /// Folds events in. A panic of the fold on an accepted record is a defect that stops the partition, not the process.
-pub(crate) fn fold(entity: &mut Entity, events: &[Event], at: Timestamp) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(|| events.iter().for_each(|e| Fleet::evolve(entity, e, at)))).map_err(|e| panic_text(&*e))
+pub(crate) fn fold(rules: Rules, entity: &mut Entity, events: &[Event], at: Timestamp) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| events.iter().for_each(|e| (rules.evolve)(entity, e, at)))).map_err(|e| panic_text(&*e))
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

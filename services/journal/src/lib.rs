@@ -13,6 +13,7 @@ mod partition;
 mod reference;
 pub mod replay;
 mod retention;
+mod rules;
 mod topics;
 
 pub use ask::{Answer, AskError, Outcomes};
@@ -20,11 +21,12 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use genesis::found;
 pub use ledger::{Applied, Ledger, Remembered, Stream};
 pub use partition::{Phase, Stats, Status};
+pub use rules::Rules;
 pub use topics::Topics;
 
 use fleet_lifecycle::Reference;
 use fleet_log::{AppendError, EventLog, Fut, Record};
-use fleet_schemas::{BootId, Command, Observation, encode, topics as names};
+use fleet_schemas::{BootId, Command, Micros, Observation, SECOND, encode, topics as names};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -41,6 +43,19 @@ pub struct Config {
     pub clock: Arc<dyn Clock>,
     /// How long a batch may take to be read back before the leader steps down.
     pub read_back: Duration,
+    /// The rules.
+    pub rules: Rules,
+    /// By how much the clock may run ahead of the machine's own count of time between two rounds of a loop. More means that the process
+    /// was paused or the clock was set: the leader steps down and claims anew, since it may have been overtaken and knows of no silence.
+    pub jump: Micros,
+}
+
+impl Config {
+    /// With the system's clock, the deciders' rules, and the usual patience.
+    pub fn new(log: Arc<dyn EventLog>, topics: Topics) -> Self {
+        let (clock, rules) = (Arc::new(SystemClock), Rules::default());
+        Self { log, topics, clock, read_back: Duration::from_secs(10), rules, jump: 30 * SECOND }
+    }
 }
 
 /// A running journal.
@@ -54,7 +69,11 @@ pub struct Journal {
 impl Journal {
     /// Founds the journal where there is none, then follows and leads every partition until `cancel`. Its loops run in `tasks`; one
     /// that ends with an error or a panic must end the process, whose restart is the recovery.
-    pub async fn start(config: Config, tasks: &mut JoinSet<Result<(), fleet_log::Error>>, cancel: CancellationToken) -> Result<Self, fleet_log::Error> {
+    pub async fn start(
+        config: Config,
+        tasks: &mut JoinSet<Result<(), fleet_log::Error>>,
+        cancel: CancellationToken,
+    ) -> Result<Self, fleet_log::Error> {
         found(&*config.log, &config.topics, config.clock.now()).await?;
         let outcomes = Arc::new(Outcomes::default());
         let (publish, reference) = watch::channel(Arc::new(Reference::default()));

@@ -14,8 +14,12 @@ const PATIENCE: Micros = 5 * SECOND;
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs until `cancel`. A broken partition 0 leaves the last reference standing, marked stale; the others go on with safer edges.
-pub(crate) async fn follow(config: Config, publish: watch::Sender<Arc<Reference>>, cancel: CancellationToken) -> Result<(), fleet_log::Error> {
-    let mut ledger = Ledger::new(0);
+pub(crate) async fn follow(
+    config: Config,
+    publish: watch::Sender<Arc<Reference>>,
+    cancel: CancellationToken,
+) -> Result<(), fleet_log::Error> {
+    let mut ledger = Ledger::new(0, config.rules);
     let at = config.topics.at(names::JOURNAL, 0);
     let mut behind_since: Option<Timestamp> = None;
     let mut reader = config.log.read(&[(at.clone(), 0)]);
@@ -65,7 +69,7 @@ fn show(publish: &watch::Sender<Arc<Reference>>, ledger: &Ledger, stale: Option<
         (StreamId::Site(id), Some(site)) if s.stopped.is_none() => Some((id.clone(), site.clone())),
         _ => None,
     });
-    let now = Reference { next: ledger.position.next, stale, sites: sites.collect() };
+    let now = Reference { next: ledger.position.next, stale, claimed_at: ledger.claimed_at, sites: sites.collect() };
     publish.send_if_modified(|shown| {
         let differs = **shown != now;
         if differs {

@@ -1,6 +1,6 @@
 //! Reads a whole journal from its first record and verifies it: every chain, every number, every schema, every fold.
 
-use crate::{Ledger, Topics, ledger::Applied};
+use crate::{Ledger, Rules, Topics, ledger::Applied};
 use fleet_log::{EventLog, Item};
 use fleet_schemas::topics as names;
 
@@ -32,7 +32,7 @@ impl Found {
 
 /// Replays one partition up to the end that it has now.
 pub async fn partition(log: &dyn EventLog, topics: &Topics, partition: u32) -> (Ledger, Found) {
-    let mut ledger = Ledger::new(partition);
+    let mut ledger = Ledger::new(partition, Rules::default());
     let mut found = Found { partition, records: 0, decisions: 0, dropped: 0, streams: 0, forked: vec![], broken: None };
     let mut reader = log.read(&[(topics.at(names::JOURNAL, partition), 0)]);
     loop {

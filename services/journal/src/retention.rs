@@ -1,6 +1,7 @@
 //! What may be let go of the input topics: what was decided, and is older or more than the topic keeps.
 
-use fleet_schemas::{Micros, MINUTE, Timestamp};
+use crate::{Config, Topics};
+use fleet_schemas::{Inputs, MINUTE, Micros, Timestamp, topics as names};
 use std::collections::VecDeque;
 
 /// A mark is set at most this often.
@@ -27,7 +28,7 @@ impl Marks {
         let mut before = None;
         while let Some((at, next, read)) = self.marks.front().copied() {
             let too_old = age.is_some_and(|a| now.since(at) > a);
-            let too_much = bytes.is_some_and(|b| self.bytes - read > b);
+            let too_much = bytes.is_some_and(|b| self.bytes - read >= b);
             if !too_old && !too_much {
                 break;
             }
@@ -35,6 +36,19 @@ impl Marks {
             self.marks.pop_front();
         }
         before
+    }
+}
+
+/// Lets go of the inputs of a partition that are older or more than their topics keep; never past what is accepted.
+pub(crate) async fn trim(config: &Config, partition: u32, marks: &mut [Marks; 2], accepted: &Inputs, now: Timestamp) {
+    let topics = [(names::COMMANDS, accepted.commands), (names::OBSERVATIONS, accepted.observations)];
+    for (marks, (topic, accepted)) in marks.iter_mut().zip(topics) {
+        let (age, bytes) = Topics::retention(topic);
+        if let Some(before) = marks.expired(now, age, bytes)
+            && let Err(error) = config.log.trim(config.topics.at(topic, partition), before.min(accepted)).await
+        {
+            tracing::warn!(%error, topic, "old inputs could not be let go");
+        }
     }
 }
 

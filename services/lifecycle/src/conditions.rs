@@ -61,10 +61,22 @@ const TYPES: &[ConditionType] = &[
         about: "SLURM holds the node drained and no job has it",
     },
     problem("SlurmDrainForeign", "slurm", Warning, &[PreventAutoAction], "somebody else holds the node drained"),
-    problem("IdentityConflict", "netbox", Critical, &[PreventStateChange, PreventAllocation], "the record's identity contradicts another's"),
+    problem(
+        "IdentityConflict",
+        "netbox",
+        Critical,
+        &[PreventStateChange, PreventAllocation],
+        "the record's identity contradicts another's",
+    ),
     problem("InventoryVanished", "netbox", Critical, &[PreventStateChange, PreventAllocation], "NetBox has the record no more"),
     problem("NetboxLifecycleDrift", "hub", Warning, &[PreventAutoAction], "a person's NetBox edit stands against the lifecycle"),
-    problem("Moved", "hub", Warning, &[PreventStateChange, PreventAllocation], "the device moved to another site and nobody accepted it yet"),
+    problem(
+        "Moved",
+        "hub",
+        Warning,
+        &[PreventStateChange, PreventAllocation],
+        "the device moved to another site and nobody accepted it yet",
+    ),
     problem("MaintenanceInProgress", "hub", Info, &[PreventAllocation, ExcludeFromSla, SuppressAlert], "people work on the device"),
 ];
 

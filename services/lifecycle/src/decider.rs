@@ -1,7 +1,7 @@
 //! The shape of a decider.
 
 use crate::{Reference, Refusal};
-use fleet_schemas::{Actor, Ask, DecisionId, Fact, Micros, MINUTE, SiteId, Source, SourceSeq, StreamId, Timestamp, WaitKind};
+use fleet_schemas::{Actor, Ask, DecisionId, Fact, MINUTE, Micros, SiteId, Source, SourceSeq, StreamId, Timestamp, WaitKind};
 
 /// What a decision may look at beside the state: nothing that the journal could not give again.
 pub struct Context<'a> {
@@ -19,6 +19,8 @@ pub struct Context<'a> {
     pub reason: &'a str,
     /// The reference streams as confirmed.
     pub reference: &'a Reference,
+    /// When the present leader's term began, here or in partition 0, whichever is later: silence before it was nobody's to notice.
+    pub leading_since: Timestamp,
 }
 
 /// A command, decoded.

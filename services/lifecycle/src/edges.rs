@@ -79,7 +79,18 @@ const REST: &[Phase] = &[Discovered, Enrolled, Provisioned, Ready, Quarantined, 
 const OUT_OF_SERVICE: &[Phase] =
     &[Discovered, Enrolling, Enrolled, Provisioning, Provisioned, Validating, BurningIn, Ready, Remediating, Maintenance];
 const ALIVE: &[Phase] = &[
-    Discovered, Enrolling, Enrolled, Provisioning, Provisioned, Validating, BurningIn, Ready, Quarantined, Remediating, OutForRepair, Maintenance,
+    Discovered,
+    Enrolling,
+    Enrolled,
+    Provisioning,
+    Provisioned,
+    Validating,
+    BurningIn,
+    Ready,
+    Quarantined,
+    Remediating,
+    OutForRepair,
+    Maintenance,
 ];
 
 const fn row(
@@ -150,9 +161,11 @@ pub fn observed(number: &str) -> Option<&'static Edge> {
 
 /// The table's own text of a verb, so that triggers can be compared.
 fn name(verb: &str) -> &'static str {
-    EDGES.iter().find_map(|e| match e.trigger {
-        Verb(v) if v == verb => Some(v),
-        Verb(_) | Observed => None,
-    })
-    .unwrap_or("")
+    EDGES
+        .iter()
+        .find_map(|e| match e.trigger {
+            Verb(v) if v == verb => Some(v),
+            Verb(_) | Observed => None,
+        })
+        .unwrap_or("")
 }

@@ -1,7 +1,7 @@
 //! Guards: each looks at the device, the confirmed reference and nothing else, and says what it saw.
 
 use crate::edges::{Edge, Kind, Need};
-use crate::{Context, Device, Refusal, Reference, baseline, device::Drain};
+use crate::{Context, Device, Reference, Refusal, baseline, device::Drain};
 use fleet_schemas::{Effect, GuardSeen, Owner, Phase, RoleProfile, Scheduler, Source, Stage, Status, Then};
 
 type Seen = Result<GuardSeen, Refusal>;
@@ -18,7 +18,13 @@ pub fn profile<'a>(device: &Device, reference: &'a Reference) -> Result<&'a Role
             Some((site, role)) => format!("role `{role}` has none at {site}"),
             None => "the device is in no inventory".into(),
         };
-        Refusal::new("no-role-profile", "role profile", "a role profile at the device's site", seen, "give the role a profile in the site's configuration")
+        Refusal::new(
+            "no-role-profile",
+            "role profile",
+            "a role profile at the device's site",
+            seen,
+            "give the role a profile in the site's configuration",
+        )
     })
 }
 
@@ -92,7 +98,13 @@ fn fresh(device: &Device, source: Source, reference: &Reference) -> Result<Optio
         Some(s) if s.problem.is_empty() => format!("{source} at {site} was never looked at, or is silent"),
         Some(s) => format!("{source} at {site}: {}", s.problem),
     };
-    Err(Refusal::new("source-stale", "fresh", format!("a fresh look at {source}"), why, format!("mend the look at {source}; see `get sites`")))
+    Err(Refusal::new(
+        "source-stale",
+        "fresh",
+        format!("a fresh look at {source}"),
+        why,
+        format!("mend the look at {source}; see `get sites`"),
+    ))
 }
 
 fn no_effect(device: &Device, effect: Effect) -> Seen {
@@ -110,7 +122,13 @@ pub fn workload_proof(device: &Device, reference: &Reference) -> Seen {
     let profile = profile(device, reference)?;
     if profile.workload_proofs.is_empty() {
         let seen = "the role profile names none";
-        return Err(Refusal::new("no-workload-proof", "workload proof", "a proof that no work runs", seen, "name a workload proof in the role profile"));
+        return Err(Refusal::new(
+            "no-workload-proof",
+            "workload proof",
+            "a proof that no work runs",
+            seen,
+            "name a workload proof in the role profile",
+        ));
     }
     let mut out = Vec::new();
     for proof in &profile.workload_proofs {
@@ -124,14 +142,18 @@ pub fn workload_proof(device: &Device, reference: &Reference) -> Seen {
 
 /// IDLE+DRAIN under our own mark, no CPU allocated, nothing completing, seen freshly and live.
 fn slurm_idle(device: &Device, reference: &Reference) -> Result<String, Refusal> {
-    let refuse = |seen: String, helps: String| Err(Refusal::new("work-not-excluded", "workload proof", "slurm-idle: IDLE+DRAIN under our own mark, no CPU allocated", seen, helps));
+    let refuse = |seen: String, helps: String| {
+        Err(Refusal::new("work-not-excluded", "workload proof", "slurm-idle: IDLE+DRAIN under our own mark, no CPU allocated", seen, helps))
+    };
     if fresh(device, Source::Slurm, reference).is_err() {
         return refuse("SLURM was not seen freshly".into(), "mend the look at SLURM".into());
     }
     match device.drain() {
         Drain::None => refuse("the node is not drained".into(), device.drain_help()),
         Drain::Foreign(whose) => refuse(whose, "its owner lifts it in SLURM; ours is set after that".into()),
-        Drain::Own(_) if device.believed("SlurmDrained", reference) == Status::True => Ok("slurm-idle: IDLE+DRAIN, 0 CPUs allocated".into()),
+        Drain::Own(_) if device.believed("SlurmDrained", reference) == Status::True => {
+            Ok("slurm-idle: IDLE+DRAIN, 0 CPUs allocated".into())
+        }
         Drain::Own(_) => refuse(device.scheduler_words(), "wait for the running SLURM jobs to end".into()),
     }
 }
@@ -157,7 +179,13 @@ fn evidence(device: &Device, asked: Option<Phase>, ctx: &Context<'_>) -> Seen {
         }
         (None, _) => {
             let found = proposal.problem.unwrap_or_else(|| "no evidence".into());
-            Err(Refusal::new("no-evidence", "evidence", "evidence that agrees on one phase", found, "mend what disagrees, then preview again"))
+            Err(Refusal::new(
+                "no-evidence",
+                "evidence",
+                "evidence that agrees on one phase",
+                found,
+                "mend what disagrees, then preview again",
+            ))
         }
     }
 }

@@ -59,7 +59,12 @@ fn sources(device: &Device, reference: &Reference, out: &mut Vec<Waiting>) {
         let relevant = *source != Source::Slurm || guards::profile(device, reference).is_ok_and(|p| p.scheduler == Scheduler::Slurm);
         let Some(state) = reference.source(site, *source).filter(|s| relevant && !s.fresh) else { continue };
         let problem = if state.problem.is_empty() { "no complete look yet".to_owned() } else { state.problem.clone() };
-        out.push(wait(format!("{source} at {site} is not fresh: {problem}"), Some(state.changed_at), "site", format!("mend the look at {source}")));
+        out.push(wait(
+            format!("{source} at {site} is not fresh: {problem}"),
+            Some(state.changed_at),
+            "site",
+            format!("mend the look at {source}"),
+        ));
     }
 }
 
@@ -77,7 +82,9 @@ fn phase(device: &Device, reference: &Reference, out: &mut Vec<Waiting>) {
             let until = device.until;
             out.push(Waiting { until, ..wait("the end of the maintenance".into(), since, "operator", "end-maintenance".into()) });
         }
-        Some(Phase::Draining) if device.drain_proven => out.push(wait("drained; a decision what next".into(), since, "operator", "resume, quarantine".into())),
+        Some(Phase::Draining) if device.drain_proven => {
+            out.push(wait("drained; a decision what next".into(), since, "operator", "resume, quarantine".into()))
+        }
         Some(Phase::Draining) => {
             let then = device.then.unwrap_or(Then::Stay);
             if let Err(refusal) = guards::workload_proof(device, reference) {
@@ -92,8 +99,16 @@ fn phase(device: &Device, reference: &Reference, out: &mut Vec<Waiting>) {
         }
         Some(Phase::Validating) => out.push(wait("validation".into(), since, "fleet", "end what holds it up".into())),
         Some(
-            Phase::InService | Phase::Enrolling | Phase::Enrolled | Phase::Provisioning | Phase::Provisioned | Phase::BurningIn | Phase::Remediating
-            | Phase::OutForRepair | Phase::Decommissioning | Phase::Decommissioned,
+            Phase::InService
+            | Phase::Enrolling
+            | Phase::Enrolled
+            | Phase::Provisioning
+            | Phase::Provisioned
+            | Phase::BurningIn
+            | Phase::Remediating
+            | Phase::OutForRepair
+            | Phase::Decommissioning
+            | Phase::Decommissioned,
         )
         | None => {}
     }
@@ -114,7 +129,7 @@ pub fn verdicts(device: &Arc<Device>, version: u64, reference: &Reference, now: 
     let stream = StreamId::Device(device.id);
     let actor = Actor::system("why");
     let decision = DecisionId(device.id.0);
-    let ctx = Context { now, stream: &stream, version, decision, actor: &actor, reason: "", reference };
+    let ctx = Context { now, stream: &stream, version, decision, actor: &actor, reason: "", reference, leading_since: now };
     let state = Entity::Device(device.clone());
     let judge = |verb: &'static verbs::Verb| {
         let ask = verbs::plain(verb.name)?;

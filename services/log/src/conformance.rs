@@ -1,7 +1,9 @@
 //! What every provider must pass. A provider's tests say `fleet_log::conformance!(open)`, where `open(name)` returns
 //! a future of an [`Opener`]: a store of its own for the test `name`, which can be opened again.
 
-use crate::port::{AppendError, Cleanup, Durability, Error, EventLog, Fut, Item, Offset, ReadFault, Reader, Record, TopicPartition, TopicSpec};
+use crate::port::{
+    AppendError, Cleanup, Durability, Error, EventLog, Fut, Item, Offset, ReadFault, Reader, Record, TopicPartition, TopicSpec,
+};
 use std::{sync::Arc, time::Duration};
 
 /// Opens the same store, again and again; the one before is dropped by then.

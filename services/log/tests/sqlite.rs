@@ -1,5 +1,7 @@
 //! The embedded provider: the conformance suite, and what is its own (a lock, a full disk, a foreign file).
 
+#![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
+
 use fleet_log::{AppendError, Cleanup, Durability, Error, EventLog, Faults, Item, Record, TopicPartition, TopicSpec, Unreliable, sqlite};
 use std::sync::Arc;
 use tempfile::TempDir;

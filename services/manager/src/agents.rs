@@ -30,7 +30,8 @@ pub fn start(
     for site in &configuration.sites {
         if let Some(slurm) = site.slurm_settings()? {
             let agent = slurm::Agent::new(slurm).with_context(|| format!("slurm of {}", site.name))?;
-            let running = run(agent, outbox.clone(), sink.clone(), clock.clone(), settings.clone(), Arc::new(Notify::new()), cancel.clone());
+            let running =
+                run(agent, outbox.clone(), sink.clone(), clock.clone(), settings.clone(), Arc::new(Notify::new()), cancel.clone());
             tasks.spawn(async { Ok(running.await?) });
         }
     }

@@ -164,7 +164,9 @@ impl Configuration {
             if !names.insert(&site.name) {
                 bail!("site {} is listed twice", site.name);
             }
-            site.roles.iter().try_for_each(|(role, r)| r.profile().map(|_| ()).with_context(|| format!("site {}, role {role}", site.name)))?;
+            site.roles
+                .iter()
+                .try_for_each(|(role, r)| r.profile().map(|_| ()).with_context(|| format!("site {}, role {role}", site.name)))?;
         }
         let mut bound = std::collections::BTreeMap::new();
         for netbox in &self.netbox {
@@ -273,7 +275,7 @@ pub fn check(file: &Path) -> anyhow::Result<()> {
         let slurm = site.slurm.as_ref().map_or("none", |s| s.url.as_str());
         let roles: Vec<_> = site.roles.keys().map(String::as_str).collect();
         println!("site {}: netbox {netbox}, slurm {slurm}, roles {}", site.name, roles.join(", "));
-        for file in site.slurm.iter().map(|s| &s.jwt_file).filter(|f| !f.exists()) {
+        if let Some(file) = site.slurm.as_ref().map(|s| &s.jwt_file).filter(|f| !f.exists()) {
             bail!("site {}: jwt_file {} does not exist", site.name, file.display());
         }
     }

@@ -76,7 +76,11 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
 }
 
 fn loopback(listen: SocketAddr) -> anyhow::Result<()> {
-    if listen.ip().is_loopback() { Ok(()) } else { bail!("--listen {listen}: dev listens on loopback only; its sample keys are for nobody else") }
+    if listen.ip().is_loopback() {
+        Ok(())
+    } else {
+        bail!("--listen {listen}: dev listens on loopback only; its sample keys are for nobody else")
+    }
 }
 
 fn metrics(listen: Option<SocketAddr>) -> anyhow::Result<()> {
@@ -138,7 +142,8 @@ async fn ask(journal: &Journal, site: &SiteId, ask: Ask) -> anyhow::Result<()> {
 
 fn greet(folder: &Folder, url: &str, simulated: bool) -> anyhow::Result<()> {
     let context = folder.write_context(url)?;
-    let what = if simulated { "a simulated world with staff who type what is planned" } else { "the systems of your configuration, read only" };
+    let what =
+        if simulated { "a simulated world with staff who type what is planned" } else { "the systems of your configuration, read only" };
     println!("fleet-manager runs: {url}");
     println!("  it looks at {what}");
     println!("  fmctl: export FM_CONTEXT={}   (client {OPERATOR})", context.display());

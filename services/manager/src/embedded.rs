@@ -2,16 +2,13 @@
 
 use crate::folder::Folder;
 use anyhow::Context;
-use fleet_journal::{Config, Journal, SystemClock, Topics};
+use fleet_journal::{Config, Journal, Topics};
 use fleet_log::{EventLog, TopicPartition, sqlite::SqliteLog};
 use fleet_projections::Generations;
 use fleet_schemas::topics;
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-/// How long a batch may take to be read back.
-const READ_BACK: Duration = Duration::from_secs(10);
 
 /// The partitions of the journal, for projectors.
 pub fn journal_partitions(topics: &Topics) -> Vec<TopicPartition> {
@@ -43,6 +40,6 @@ pub async fn start_journal(
     tasks: &mut JoinSet<Result<(), fleet_log::Error>>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<Arc<Journal>> {
-    let config = Config { log, topics: Topics::embedded(), clock: Arc::new(SystemClock), read_back: READ_BACK };
+    let config = Config::new(log, Topics::embedded());
     Ok(Arc::new(Journal::start(config, tasks, cancel.clone()).await.context("the journal did not start")?))
 }

@@ -103,7 +103,8 @@ impl Folder {
 /// Whole or not at all, readable by the owner alone.
 fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let half = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half).with_context(|| half.display().to_string())?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half).with_context(|| half.display().to_string())?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&half, path).with_context(|| path.display().to_string())

@@ -66,18 +66,33 @@ pub async fn rebuild(data: &Path, flip_anyway: bool) -> anyhow::Result<ExitCode>
         Holder::Process(folder) => {
             let body = serde_json::json!({"flip_anyway": flip_anyway});
             let a = call(&folder, reqwest::Method::POST, "/admin/projections/rebuild", Some(body)).await?;
-            println!("generation {}: {} devices, {} decisions in {:.2} s", a["generation"], a["devices"], a["decisions"], a["seconds"].as_f64().unwrap_or(0.0));
+            println!(
+                "generation {}: {} devices, {} decisions in {:.2} s",
+                a["generation"],
+                a["devices"],
+                a["decisions"],
+                a["seconds"].as_f64().unwrap_or(0.0)
+            );
             let told = a["differences"].as_array().into_iter().flatten();
             (told.map(|d| d.to_string()).collect::<Vec<_>>(), a["flipped"] == true)
         }
         Holder::Nobody(folder, log) => {
             let built = embedded::open_generations(&folder, log).await?.rebuild(flip_anyway).await?;
-            println!("generation {}: {} devices, {} decisions in {:.2} s", built.generation, built.devices, built.decisions, built.took.as_secs_f64());
+            println!(
+                "generation {}: {} devices, {} decisions in {:.2} s",
+                built.generation,
+                built.devices,
+                built.decisions,
+                built.took.as_secs_f64()
+            );
             (built.differences.iter().map(|d| format!("{d:?}")).collect(), built.flipped)
         }
     };
     differences.iter().for_each(|d| println!("differs: {d}"));
-    println!("{}", if differences.is_empty() { "row for row the same as the one that served" } else { "not the same as the one that served" });
+    println!(
+        "{}",
+        if differences.is_empty() { "row for row the same as the one that served" } else { "not the same as the one that served" }
+    );
     println!("{}", if flipped { "it serves now" } else { "the one before serves on; --flip-anyway lets the new one serve" });
     Ok(if flipped { ExitCode::SUCCESS } else { ExitCode::from(9) })
 }

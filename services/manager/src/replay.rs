@@ -30,7 +30,11 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<ExitCode> {
         sound &= found.sound();
     }
     let took = started.elapsed().as_secs_f64();
-    println!("{decisions} decisions in {took:.2} s, {:.0} a second, at most {} MiB of memory", decisions as f64 / took.max(1e-9), peak_mib());
+    println!(
+        "{decisions} decisions in {took:.2} s, {:.0} a second, at most {} MiB of memory",
+        decisions as f64 / took.max(1e-9),
+        peak_mib()
+    );
     println!("{}", if sound { "every chain verifies" } else { "the journal is not sound" });
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(INTEGRITY) })
 }

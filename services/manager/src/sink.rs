@@ -41,7 +41,8 @@ impl LocalSink {
             Err(e) => return Err(SendError::Retry(e.to_string())),
         }
         let mut reference = self.journal.reference_changes();
-        let granted = tokio::time::timeout(PATIENCE, reference.wait_for(|r| r.source(&site, source).is_some_and(|s| s.boot == Some(boot)))).await;
+        let granted =
+            tokio::time::timeout(PATIENCE, reference.wait_for(|r| r.source(&site, source).is_some_and(|s| s.boot == Some(boot)))).await;
         match granted {
             Ok(Ok(reference)) => Ok(reference.source(&site, source).map_or(0, |s| s.epoch)),
             _ => Err(SendError::Superseded(format!("the epoch of {source} at {site} went to another boot"))),
@@ -53,7 +54,10 @@ impl LocalSink {
         let reference = self.journal.reference();
         for o in &batch {
             if let Some(state) = reference.source(&o.site, o.source).filter(|s| s.epoch > o.source_seq.epoch) {
-                return Err(SendError::Superseded(format!("epoch {} of {} at {} counts, not {}", state.epoch, o.source, o.site, o.source_seq.epoch)));
+                return Err(SendError::Superseded(format!(
+                    "epoch {} of {} at {} counts, not {}",
+                    state.epoch, o.source, o.site, o.source_seq.epoch
+                )));
             }
         }
         let stamped: Vec<_> =

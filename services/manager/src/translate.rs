@@ -25,7 +25,8 @@ pub fn run(args: TranslateArgs) -> anyhow::Result<ExitCode> {
 
 /// Names, one a line; or JSON: a list of names or of objects with `name` and `slurm_node`.
 fn devices(text: &str) -> DeviceList {
-    let named = |name: &str, node: &str| ListedDevice { id: DeviceId::from_netbox("file", 0), name: name.into(), slurm_node: Some(node.into()) };
+    let named =
+        |name: &str, node: &str| ListedDevice { id: DeviceId::from_netbox("file", 0), name: name.into(), slurm_node: Some(node.into()) };
     let devices = match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(items)) => items
             .iter()

@@ -19,7 +19,12 @@ struct Claims {
 }
 
 /// The client that made this assertion for `audience`; or why it is none. An assertion counts once: its `jti` is kept in `control`.
-pub async fn verify_assertion<'c>(clients: &'c Clients, audience: &str, control: &SqlitePool, assertion: &str) -> Result<&'c Client, String> {
+pub async fn verify_assertion<'c>(
+    clients: &'c Clients,
+    audience: &str,
+    control: &SqlitePool,
+    assertion: &str,
+) -> Result<&'c Client, String> {
     let header = decode_header(assertion).map_err(|e| format!("the assertion is no JWT: {e}"))?;
     match header.typ.as_deref() {
         None | Some("JWT" | "client-authentication+jwt") => {}

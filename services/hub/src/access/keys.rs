@@ -30,6 +30,7 @@ fn public_jwk(pair: &EcdsaKeyPair) -> Value {
     // Uncompressed point: 04 || x || y.
     let point = pair.public_key().as_ref();
     let (x, y) = (URL_SAFE_NO_PAD.encode(&point[1..33]), URL_SAFE_NO_PAD.encode(&point[33..65]));
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#).as_bytes());
+    let digest =
+        aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#).as_bytes());
     json!({"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": URL_SAFE_NO_PAD.encode(digest.as_ref()), "x": x, "y": y})
 }

@@ -40,7 +40,9 @@ pub(crate) async fn preview(
             let refusal = proposal.phase.and_then(|phase| refusal(&doc, phase, &granted.principal, &reference, now));
             let phase = proposal.phase.filter(|_| refusal.is_none()).map(|p| p.as_str());
             let problem = proposal.problem.or(refusal.map(|r| format!("{}: {}", r.code, r.seen)));
-            items.push(json!({"id": row.id.to_string(), "name": row.name, "phase": phase, "evidence": proposal.evidence, "problem": problem}));
+            items.push(
+                json!({"id": row.id.to_string(), "name": row.name, "phase": phase, "evidence": proposal.evidence, "problem": problem}),
+            );
         }
         match rows.last() {
             Some(last) if rows.len() == 500 => after = Some(fleet_projections::ListCursor { name: last.name.clone(), id: last.id }),
@@ -55,7 +57,7 @@ pub(crate) async fn preview(
 fn refusal(doc: &DeviceDoc, phase: Phase, principal: &Principal, reference: &Reference, now: Timestamp) -> Option<Refusal> {
     let (stream, actor) = (StreamId::Device(doc.state.id), principal.actor());
     let decision = DecisionId(doc.state.id.0);
-    let ctx = Context { now, stream: &stream, version: doc.version, decision, actor: &actor, reason: "", reference };
+    let ctx = Context { now, stream: &stream, version: doc.version, decision, actor: &actor, reason: "", reference, leading_since: now };
     let request = Request { ask: Baseline { phase }.into(), expected_version: None };
     Fleet::decide(&Entity::Device(doc.state.clone()), &request, &ctx).err()
 }

@@ -3,7 +3,10 @@
 use super::{devices, query};
 use crate::access::{Granted, LifecycleCreate, Principal};
 use crate::{Hub, Problem};
-use axum::{Json, body::Bytes, extract::Path, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse, response::Response};
+use axum::{
+    Json, body::Bytes, extract::Path, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse,
+    response::Response,
+};
 use fleet_journal::{Answer, AskError};
 use fleet_schemas::{Ask, Command, CommandId, HOUR, MINUTE, OutcomeKind, StreamId, Timestamp, verbs};
 use serde::Deserialize;
@@ -101,7 +104,8 @@ async fn decided(hub: &Hub, command: &Command, answer: &Answer) -> Result<Respon
     let outcome = &decided.outcome;
     let refused = outcome.kind == OutcomeKind::Rejected || (outcome.kind == OutcomeKind::Noted && outcome.code != "dry-run");
     if refused {
-        let problem = Problem::refused(outcome).with("decision", json!(decided.decision.to_string())).with("dry_run", json!(command.dry_run));
+        let problem =
+            Problem::refused(outcome).with("decision", json!(decided.decision.to_string())).with("dry_run", json!(command.dry_run));
         return Err(problem.header(query::CONSISTENCY, &token));
     }
     let reads = hub.reads();

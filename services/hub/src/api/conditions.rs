@@ -10,7 +10,12 @@ use fleet_schemas::{SiteId, Source, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(crate) async fn list(granted: Granted<DeviceRead>, State(hub): State<Arc<Hub>>, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn list(
+    granted: Granted<DeviceRead>,
+    State(hub): State<Arc<Hub>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let params = query::params(&uri, &["filter", "limit", "cursor"])?;
     let limit = query::limit(&params)?;
     let text = params.get("filter").cloned().unwrap_or_default();

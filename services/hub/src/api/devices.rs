@@ -10,7 +10,12 @@ use std::sync::Arc;
 
 const FIELDS: &[&str] = &["name", "site", "phase", "role", "owner", "rack"];
 
-pub(crate) async fn list(granted: Granted<DeviceRead>, State(hub): State<Arc<Hub>>, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn list(
+    granted: Granted<DeviceRead>,
+    State(hub): State<Arc<Hub>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let params = query::params(&uri, &["filter", "limit", "cursor", "count"])?;
     let limit = query::limit(&params)?;
     let text = params.get("filter").cloned().unwrap_or_default();
@@ -60,7 +65,9 @@ fn filter(text: &str, reach: Option<Vec<String>>) -> Result<DeviceFilter, Proble
 fn cursor(text: &str, question: &str) -> Result<ListCursor, Problem> {
     let parts = query::read_cursor(text, question)?;
     match parts.as_slice() {
-        [name, id] => Ok(ListCursor { name: name.clone(), id: id.parse().map_err(|_| Problem::invalid("cursor", "this is no cursor of ours"))? }),
+        [name, id] => {
+            Ok(ListCursor { name: name.clone(), id: id.parse().map_err(|_| Problem::invalid("cursor", "this is no cursor of ours"))? })
+        }
         _ => Err(Problem::invalid("cursor", "this is no cursor of ours")),
     }
 }

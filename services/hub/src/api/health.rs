@@ -37,11 +37,12 @@ async fn readyz(State(hub): State<Arc<Hub>>) -> Response {
     let reads = hub.reads();
     let lag = reads.lag();
     let partitions: Vec<_> = hub.journal.statuses().iter().map(partition).collect();
-    let halted: Vec<_> = reads.progress().partitions.iter().filter_map(|(p, s)| s.stopped.clone().map(|why| json!({"partition": p, "why": why}))).collect();
+    let halted: Vec<_> =
+        reads.progress().partitions.iter().filter_map(|(p, s)| s.stopped.clone().map(|why| json!({"partition": p, "why": why}))).collect();
     let settled = hub.journal.statuses().iter().all(|s| matches!(s.phase, Phase::Leading | Phase::Stopped(_)));
     let ok = settled && lag < LAG;
     let body = json!({
-        "ok": ok, "lag_seconds": (lag != Duration::MAX).then(|| lag.as_secs_f64()), "partitions": partitions, "projections_halted": halted,
+        "ok": ok, "lag_seconds": (lag != Duration::MAX).then_some(lag.as_secs_f64()), "partitions": partitions, "projections_halted": halted,
     });
     (if ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, Json(body)).into_response()
 }

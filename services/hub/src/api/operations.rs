@@ -9,7 +9,12 @@ use fleet_schemas::{OperationId, OperationState, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(crate) async fn list(granted: Granted<DeviceRead>, State(hub): State<Arc<Hub>>, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn list(
+    granted: Granted<DeviceRead>,
+    State(hub): State<Arc<Hub>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let params = query::params(&uri, &["device", "state", "limit", "cursor"])?;
     let limit = query::limit(&params)?;
     let reads = query::consistent(&hub, &headers).await?;

@@ -61,14 +61,17 @@ pub(crate) fn filter(text: &str, known: &[&str]) -> Result<BTreeMap<String, Stri
     let bad = |why: String| Problem::invalid("filter", why);
     let mut out = BTreeMap::new();
     for part in text.split(" AND ").map(str::trim).filter(|p| !p.is_empty()) {
-        let (field, value) = part.split_once('=').ok_or_else(|| bad(format!("`{part}`: expected `field = value`, joined by AND; nothing else yet")))?;
+        let (field, value) =
+            part.split_once('=').ok_or_else(|| bad(format!("`{part}`: expected `field = value`, joined by AND; nothing else yet")))?;
         let (field, value) = (field.trim(), value.trim());
         if !known.contains(&field) {
             return Err(bad(format!("there is no field `{field}`; there are: {}", known.join(", "))));
         }
         let bare = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
         if bare.contains(['"', '(', ')']) || (bare == value && bare.contains(' ')) || bare.is_empty() {
-            return Err(bad(format!("`{part}`: the value is one word, or stands in double quotes; OR, NOT and brackets are not there yet")));
+            return Err(bad(format!(
+                "`{part}`: the value is one word, or stands in double quotes; OR, NOT and brackets are not there yet"
+            )));
         }
         if out.insert(field.to_owned(), bare.to_owned()).is_some() {
             return Err(bad(format!("`{field}` is given twice")));

@@ -8,7 +8,12 @@ use fleet_lifecycle::Site;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-pub(crate) async fn list(granted: Granted<DeviceRead>, State(hub): State<Arc<Hub>>, uri: Uri, headers: HeaderMap) -> Result<Json<Value>, Problem> {
+pub(crate) async fn list(
+    granted: Granted<DeviceRead>,
+    State(hub): State<Arc<Hub>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Problem> {
     query::params(&uri, &[])?;
     let reads = query::consistent(&hub, &headers).await?;
     let sites = reads.sites().await?;

@@ -2,7 +2,10 @@
 
 use crate::Hub;
 use crate::access::verify_assertion;
-use axum::{Form, Json, Router, extract::State, http::StatusCode, http::header, response::IntoResponse, response::Response, routing::get, routing::post};
+use axum::{
+    Form, Json, Router, extract::State, http::StatusCode, http::header, response::IntoResponse, response::Response, routing::get,
+    routing::post,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,12 +1,14 @@
 //! What is decided and not read back yet: speculative state over the ledger, and the records that would make it true.
 
-use crate::{Ledger, Stream, ledger::fold};
+use super::Desk;
+use crate::{Ledger, Rules, Stream, ledger::fold};
 use bytes::Bytes;
 use fleet_fence::Head;
 use fleet_lifecycle::Entity;
 use fleet_log::Record;
 use fleet_schemas::{
-    Actor, BootId, Cause, CommandId, Decision, DecisionId, Event, Hash, Inputs, JournalRecord, Outcome, Progress, StreamId, Timestamp, encode,
+    Actor, BootId, Cause, CommandId, Decision, DecisionId, Event, Hash, Inputs, JournalRecord, Outcome, Progress, StreamId, Timestamp,
+    encode,
 };
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -34,6 +36,7 @@ pub(crate) struct Draft {
 
 /// One batch.
 pub(crate) struct Batch {
+    rules: Rules,
     term: u64,
     boot: BootId,
     partition: u32,
@@ -48,9 +51,10 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new(term: u64, boot: BootId, partition: u32, next_n: u64, now: Timestamp, reference: u64) -> Self {
+    pub(crate) fn new(desk: &Desk, term: u64, next_n: u64, now: Timestamp, reference: u64) -> Self {
+        let (rules, boot, partition) = (desk.config.rules, desk.boot, desk.partition);
         let (records, streams, asked) = (Vec::new(), HashMap::new(), HashMap::new());
-        Self { term, boot, partition, next_n, now, reference, records, bytes: 0, streams, asked }
+        Self { rules, term, boot, partition, next_n, now, reference, records, bytes: 0, streams, asked }
     }
 
     pub(crate) fn full(&self) -> bool {
@@ -108,7 +112,7 @@ impl Batch {
         if bytes.len() > MAX_DECISION {
             return Err(format!("the decision has {} bytes, more than {MAX_DECISION}", bytes.len()));
         }
-        fold(&mut entity, &draft.events, self.now)?;
+        fold(self.rules, &mut entity, &draft.events, self.now)?;
         self.streams.insert(draft.stream.clone(), (entity, Head::after(&decision, Hash::of(&bytes))));
         if let (Some(command), Some(hash)) = (decision.cause.command, decision.cause.ask_hash) {
             self.asked.insert(command, hash);

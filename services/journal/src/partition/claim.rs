@@ -11,7 +11,10 @@ const NO_PROGRESS: Duration = Duration::from_secs(30);
 /// Reads to the end, claims, and reads until the claim is met. Catching up means having read one's own claim, never "position = end".
 pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<u64, End> {
     desk.status.send_modify(|s| s.phase = Phase::Following);
-    while step(desk, tail).await? == Met::Record {}
+    let end = end(desk).await?;
+    while tail.ledger.position.next < end {
+        step(desk, tail).await?;
+    }
     let term = tail.ledger.position.term + 1;
     desk.status.send_modify(|s| s.phase = Phase::Claiming);
     put(desk, term).await?;
@@ -26,6 +29,15 @@ pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<u64, End> {
             return Err(End::SteppedDown(format!("term {standing} went to another")));
         }
         step(desk, tail).await?;
+    }
+}
+
+async fn end(desk: &Desk) -> Result<u64, End> {
+    let bounds = desk.config.log.bounds(desk.config.topics.at(names::JOURNAL, desk.partition));
+    match tokio::time::timeout(NO_PROGRESS, bounds).await {
+        Ok(Ok(bounds)) => Ok(bounds.end),
+        Ok(Err(error)) => Err(End::Fatal(error.to_string())),
+        Err(_) => Err(End::Fatal("the log does not say where the journal ends".into())),
     }
 }
 

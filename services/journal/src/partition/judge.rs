@@ -1,12 +1,10 @@
 //! One input becomes at most one decision: the input's events, then the plan's, in the same record.
 
 use super::batch::{Batch, Draft};
-use crate::{Ledger, ask, ledger::panic_text};
-use fleet_lifecycle::{Context, Decider, Entity, Fleet, Observed, Reference, Refusal, Request, Sighting, Wait};
+use crate::{Ledger, Rules, ask, ledger::panic_text};
+use fleet_lifecycle::{Context, Entity, Observed, Reference, Refusal, Request, Sighting, Wait};
 use fleet_log::Stored;
-use fleet_schemas::{
-    Actor, Ask, Cause, CauseKind, Command, Event, Fact, Observation, Outcome, OutcomeKind, StreamId, decode,
-};
+use fleet_schemas::{Actor, Ask, Cause, CauseKind, Command, Event, Fact, Observation, Outcome, OutcomeKind, StreamId, decode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What an input came to.
@@ -23,6 +21,7 @@ pub(crate) enum Judged {
 
 /// Everything a judgement looks at.
 pub(crate) struct Bench<'a> {
+    pub(crate) rules: Rules,
     pub(crate) partition: u32,
     pub(crate) partitions: u32,
     pub(crate) ledger: &'a Ledger,
@@ -45,7 +44,16 @@ impl Bench<'_> {
     }
 
     fn context<'c>(&'c self, stream: &'c StreamId, version: u64, actor: &'c Actor, reason: &'c str) -> Context<'c> {
-        Context { now: self.batch.now, stream, version, decision: self.batch.decision_id(), actor, reason, reference: self.reference }
+        Context {
+            now: self.batch.now,
+            stream,
+            version,
+            decision: self.batch.decision_id(),
+            actor,
+            reason,
+            reference: self.reference,
+            leading_since: self.ledger.claimed_at.max(self.reference.claimed_at),
+        }
     }
 
     pub(crate) fn command(&self, input: &Stored) -> Judged {
@@ -62,7 +70,11 @@ impl Bench<'_> {
         }
         let mut draft = Draft {
             stream: command.stream.clone(),
-            cause: Cause { command: Some(command.id), ask_hash: Some(ask::hash(&command)), ..cause(CauseKind::Command, Some(input.offset)) },
+            cause: Cause {
+                command: Some(command.id),
+                ask_hash: Some(ask::hash(&command)),
+                ..cause(CauseKind::Command, Some(input.offset))
+            },
             actor: command.actor.clone(),
             reason: command.reason.clone(),
             trace_id: command.trace_id.clone(),
@@ -93,7 +105,7 @@ impl Bench<'_> {
         let ctx = self.context(&command.stream, head.version, &command.actor, &command.reason);
         let judged = self.admissible(command).and_then(|()| {
             let request = Request { ask, expected_version: command.expected_version };
-            Fleet::decide(&state, &request, &ctx).map(|events| planned(&state, events, &ctx))
+            (self.rules.decide)(&state, &request, &ctx).map(|events| planned(self.rules, &state, events, &ctx))
         });
         Ok(match judged {
             Ok(events) if command.dry_run => (rehearsed(&events), vec![]),
@@ -110,7 +122,13 @@ impl Bench<'_> {
         }
         if self.ledger.streams.get(&command.stream).is_some_and(|s| s.memory.full()) {
             let expected = format!("fewer than {} commands a day", crate::ledger::MEMORY_CAP);
-            return Err(Refusal::new("too-many-commands", "memory", expected, "as many already", "ask again tomorrow, or batch the requests"));
+            return Err(Refusal::new(
+                "too-many-commands",
+                "memory",
+                expected,
+                "as many already",
+                "ask again tomorrow, or batch the requests",
+            ));
         }
         Ok(())
     }
@@ -169,8 +187,8 @@ impl Bench<'_> {
     fn observe(&self, stream: &StreamId, sighting: &Sighting, actor: &Actor) -> Observed<Event> {
         let (state, head) = self.batch.stream(self.ledger, stream);
         let ctx = self.context(stream, head.version, actor, "");
-        let seen = Fleet::observe(&state, sighting, &ctx);
-        if seen.events.is_empty() { seen } else { Observed { events: planned(&state, seen.events, &ctx), note: seen.note } }
+        let seen = (self.rules.observe)(&state, sighting, &ctx);
+        if seen.events.is_empty() { seen } else { Observed { events: planned(self.rules, &state, seen.events, &ctx), note: seen.note } }
     }
 
     /// A wait fell due, or the reference changed under a stream.
@@ -179,11 +197,11 @@ impl Bench<'_> {
         let (state, head) = self.batch.stream(self.ledger, stream);
         let ctx = self.context(stream, head.version, &actor, "");
         let events = catch_unwind(AssertUnwindSafe(|| match wait {
-            Some(wait) => match Fleet::expire(&state, wait, &ctx) {
+            Some(wait) => match (self.rules.expire)(&state, wait, &ctx) {
                 none if none.is_empty() => none,
-                events => planned(&state, events, &ctx),
+                events => planned(self.rules, &state, events, &ctx),
             },
-            None => Fleet::plan(&state, &ctx),
+            None => (self.rules.plan)(&state, &ctx),
         }))
         .map_err(|panic| panic_text(&*panic))?;
         let cause = match wait {
@@ -206,10 +224,10 @@ impl Bench<'_> {
 }
 
 /// The input's events, and what the plan adds once they are folded in.
-fn planned(state: &Entity, mut events: Vec<Event>, ctx: &Context<'_>) -> Vec<Event> {
+fn planned(rules: Rules, state: &Entity, mut events: Vec<Event>, ctx: &Context<'_>) -> Vec<Event> {
     let mut after = state.clone();
-    events.iter().for_each(|e| Fleet::evolve(&mut after, e, ctx.now));
-    events.extend(Fleet::plan(&after, ctx));
+    events.iter().for_each(|e| (rules.evolve)(&mut after, e, ctx.now));
+    events.extend((rules.plan)(&after, ctx));
     events
 }
 

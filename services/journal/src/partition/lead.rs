@@ -1,7 +1,7 @@
 //! Leading: gather, decide, append one batch, read it back, answer, arm timers; and again.
 
 use super::{Desk, End, Phase, batch, batch::Batch, jitter, judge, judge::Bench, judge::Judged, looks, tail::Met, tail::Tail};
-use crate::{park::park, retention::Marks, topics::Topics};
+use crate::{park::park, retention, retention::Marks};
 use fleet_lifecycle::{Fleet, Reference};
 use fleet_log::{AppendError, Item, ReadFault, Reader, Stored};
 use fleet_schemas::{Inputs, MINUTE, Micros, StreamId, Timestamp, topics as names};
@@ -36,6 +36,8 @@ struct Lead<'a> {
     barrier: Option<(Timestamp, Inputs)>,
     marks: [Marks; 2],
     trimmed_at: Timestamp,
+    /// The clock and the machine's own count of time at the last round.
+    round: (Timestamp, Instant),
 }
 
 /// Leads `term` until overtaken or cancelled.
@@ -67,7 +69,7 @@ impl<'a> Lead<'a> {
         let at = |topic| desk.config.topics.at(topic, desk.partition);
         let from = [(at(names::COMMANDS), passed.commands), (at(names::OBSERVATIONS), passed.observations)];
         let reader = desk.config.log.read(&from);
-        let now = desk.config.clock.now();
+        let now = desk.config.clock.now().max(Timestamp(tail.ledger.position.recorded_at));
         looks::restore(tail, now);
         tail.timers = Default::default();
         for (id, stream) in &tail.ledger.streams {
@@ -81,8 +83,8 @@ impl<'a> Lead<'a> {
         metrics::gauge!("fm_leader_term", "partition" => desk.partition.to_string()).set(term as f64);
         tracing::info!(partition = desk.partition, term, streams = tail.ledger.streams.len(), "leading");
         let (unrecorded, recorded_at, trimmed_at) = (0, now, now);
-        let (barrier, marks) = (None, Default::default());
-        Ok(Self { desk, tail, term, reader, passed, unrecorded, recorded_at, reference, changes, dirty, barrier, marks, trimmed_at })
+        let (barrier, marks, round) = (None, Default::default(), (desk.config.clock.now(), Instant::now()));
+        Ok(Self { desk, tail, term, reader, passed, unrecorded, recorded_at, reference, changes, dirty, barrier, marks, trimmed_at, round })
     }
 
     /// The partition's time: never before the last accepted record.
@@ -90,10 +92,24 @@ impl<'a> Lead<'a> {
         self.desk.config.clock.now().max(Timestamp(self.tail.ledger.position.recorded_at))
     }
 
+    /// A process that was paused, or whose clock was set forward, may have been overtaken and knows of no silence meanwhile.
+    fn same_time(&mut self) -> Result<(), End> {
+        let now = (self.desk.config.clock.now(), Instant::now());
+        let before = std::mem::replace(&mut self.round, now);
+        let counted = now.1.duration_since(before.1);
+        let ahead = now.0.since(before.0).saturating_sub(counted.as_micros() as i64);
+        let jump = self.desk.config.jump;
+        if ahead > jump || counted.as_micros() as i64 > jump.saturating_add(BEAT.as_micros() as i64) {
+            return Err(End::SteppedDown(format!("the clock ran {} s ahead, or this process was paused", ahead / fleet_schemas::SECOND)));
+        }
+        Ok(())
+    }
+
     async fn round(&mut self) -> Result<(), End> {
         if self.desk.cancel.is_cancelled() {
             return Err(End::Cancelled);
         }
+        self.same_time()?;
         self.desk.status.send_modify(|s| {
             (s.beat, s.term) = (Instant::now(), self.term);
             s.stats.decisions = self.tail.ledger.decisions;
@@ -101,7 +117,7 @@ impl<'a> Lead<'a> {
         });
         self.see_reference();
         let next_n = self.tail.standing(self.desk, self.term)?;
-        let mut batch = Batch::new(self.term, self.desk.boot, self.desk.partition, next_n, self.now(), self.reference.next);
+        let mut batch = self.batch(next_n);
         self.deadlines(&mut batch).await;
         let more = self.gather(&mut batch).await?;
         self.plan_dirty(&mut batch);
@@ -134,9 +150,20 @@ impl<'a> Lead<'a> {
         }
     }
 
+    fn batch(&self, next_n: u64) -> Batch {
+        Batch::new(self.desk, self.term, next_n, self.now(), self.reference.next)
+    }
+
     fn bench<'b>(&'b self, batch: &'b Batch) -> Bench<'b> {
         let partitions = self.desk.config.topics.partitions;
-        Bench { partition: self.desk.partition, partitions, ledger: &self.tail.ledger, batch, reference: &self.reference }
+        Bench {
+            rules: self.desk.config.rules,
+            partition: self.desk.partition,
+            partitions,
+            ledger: &self.tail.ledger,
+            batch,
+            reference: &self.reference,
+        }
     }
 
     /// Takes inputs that are there without waiting, and decides them. True when more may be there.
@@ -232,7 +259,8 @@ impl<'a> Lead<'a> {
     /// A deadline fires only when the inputs have been read up to an end that was taken after it fell due.
     async fn deadlines(&mut self, batch: &mut Batch) {
         if self.barrier.is_none() && self.tail.timers.next().is_some_and(|due| due <= batch.now) {
-            let end = async |topic| self.desk.config.log.bounds(self.desk.config.topics.at(topic, self.desk.partition)).await.map(|b| b.end);
+            let end =
+                async |topic| self.desk.config.log.bounds(self.desk.config.topics.at(topic, self.desk.partition)).await.map(|b| b.end);
             match (end(names::COMMANDS).await, end(names::OBSERVATIONS).await) {
                 (Ok(commands), Ok(observations)) => self.barrier = Some((batch.now, Inputs { commands, observations })),
                 (Err(error), _) | (_, Err(error)) => tracing::warn!(%error, "the end of the inputs cannot be told; deadlines wait"),
@@ -344,40 +372,34 @@ impl<'a> Lead<'a> {
     async fn first(&mut self, stored: Stored) -> Result<(), End> {
         let next_n = self.tail.standing(self.desk, self.term)?;
         self.see_reference();
-        let mut batch = Batch::new(self.term, self.desk.boot, self.desk.partition, next_n, self.now(), self.reference.next);
+        let mut batch = self.batch(next_n);
         self.decide(&mut batch, stored).await;
         self.gather(&mut batch).await?;
         if batch.records.is_empty() { Ok(()) } else { self.commit(batch).await }
     }
 
-    /// Lets go of decided inputs that are older or more than their topic keeps; never past what is accepted.
+    /// Lets go of old inputs, once a minute.
     async fn trim(&mut self) {
         let now = self.desk.config.clock.now();
-        if now.since(self.trimmed_at) < MINUTE {
-            return;
-        }
-        self.trimmed_at = now;
-        let accepted = &self.tail.ledger.inputs;
-        for (marks, topic, accepted) in
-            self.marks.iter_mut().zip([names::COMMANDS, names::OBSERVATIONS]).zip([accepted.commands, accepted.observations]).map(|((m, t), a)| (m, t, a))
-        {
-            let (age, bytes) = Topics::retention(topic);
-            if let Some(before) = marks.expired(now, age, bytes) {
-                let at = self.desk.config.topics.at(topic, self.desk.partition);
-                if let Err(error) = self.desk.config.log.trim(at, before.min(accepted)).await {
-                    tracing::warn!(%error, topic, "old inputs could not be let go");
-                }
-            }
+        if now.since(self.trimmed_at) >= MINUTE {
+            self.trimmed_at = now;
+            retention::trim(&self.desk.config, self.desk.partition, &mut self.marks, &self.tail.ledger.inputs, now).await;
         }
     }
 
     /// A clean stop says how far the inputs were read.
     async fn finish(mut self, end: End) -> End {
-        if matches!(end, End::Cancelled) && self.unrecorded > 0 && let Ok(next_n) = self.tail.standing(self.desk, self.term) {
-            let mut batch = Batch::new(self.term, self.desk.boot, self.desk.partition, next_n, self.now(), self.reference.next);
+        if matches!(end, End::Cancelled)
+            && self.unrecorded > 0
+            && let Ok(next_n) = self.tail.standing(self.desk, self.term)
+        {
+            let mut batch = self.batch(next_n);
             batch.progress(&self.passed, looks::of(&self.tail.ledger));
             if self.commit(batch).await.is_err() {
-                tracing::info!(partition = self.desk.partition, "the last progress was not recorded; the inputs are read again at the next start");
+                tracing::info!(
+                    partition = self.desk.partition,
+                    "the last progress was not recorded; the inputs are read again at the next start"
+                );
             }
         }
         end

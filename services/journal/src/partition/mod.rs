@@ -101,7 +101,7 @@ pub(crate) async fn run(
     cancel: CancellationToken,
 ) -> Result<(), fleet_log::Error> {
     let desk = Desk { config, partition, boot, outcomes, reference, status, cancel };
-    let mut tail = Tail::new(&desk, Ledger::new(partition));
+    let mut tail = Tail::new(&desk, Ledger::new(partition, desk.config.rules));
     let mut pause = Duration::from_millis(20);
     loop {
         let end = match claim::claim(&desk, &mut tail).await {

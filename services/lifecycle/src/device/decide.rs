@@ -8,7 +8,13 @@ use fleet_schemas::{Ask, DeviceEvent, GuardSeen, Phase, Then, verbs as table};
 /// Judges a request.
 pub fn decide(device: &Device, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<DeviceEvent>, Refusal> {
     let Some(site) = device.site.as_ref() else {
-        return Err(Refusal::new("unknown-device", "inventory", "a device that NetBox has", ctx.stream.to_string(), "look the device up by name"));
+        return Err(Refusal::new(
+            "unknown-device",
+            "inventory",
+            "a device that NetBox has",
+            ctx.stream.to_string(),
+            "look the device up by name",
+        ));
     };
     if !ctx.actor.reaches(site) {
         let reach = if ctx.actor.reach.is_empty() { "no site".into() } else { ctx.actor.reach.join(", ") };
@@ -23,7 +29,12 @@ pub fn decide(device: &Device, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<Devic
 }
 
 /// The edge that `verb` takes from where the device is, and what its guards saw.
-pub(super) fn take(step: &Step<'_>, verb: &str, then: Option<Then>, asked: Option<Phase>) -> Result<(&'static Edge, Vec<GuardSeen>), Refusal> {
+pub(super) fn take(
+    step: &Step<'_>,
+    verb: &str,
+    then: Option<Then>,
+    asked: Option<Phase>,
+) -> Result<(&'static Edge, Vec<GuardSeen>), Refusal> {
     let edge = find(&step.device, verb, step.ctx)?;
     let guards = guards::all(edge, &step.device, then, asked, step.ctx)?;
     Ok((edge, guards))
@@ -45,7 +56,8 @@ fn find(device: &Device, verb: &str, ctx: &Context<'_>) -> Result<&'static Edge,
 
 /// The verbs that the table allows in a phase.
 fn legal(phase: Option<Phase>) -> String {
-    let allowed = |verb: &&table::Verb| verb.built && edges::of_verb(verb.name).any(|e| e.built && phase.is_some_and(|p| e.from.contains(&p)));
+    let allowed =
+        |verb: &&table::Verb| verb.built && edges::of_verb(verb.name).any(|e| e.built && phase.is_some_and(|p| e.from.contains(&p)));
     let names: Vec<_> = table::TABLE.iter().filter(allowed).map(|v| v.name).collect();
     if names.is_empty() { "no verb leads out of here".into() } else { names.join(", ") }
 }

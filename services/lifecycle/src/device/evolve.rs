@@ -1,7 +1,9 @@
 //! The fold. No validation, no panic, no I/O: what was decided is so.
 
 use super::state::{Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
-use fleet_schemas::{ConditionChanged, DeviceEvent, Phase, PhaseChanged, SiteId, Source, SourceSeq, TaskKind, TaskPlanned, Timestamp, WaitKind};
+use fleet_schemas::{
+    ConditionChanged, DeviceEvent, Phase, PhaseChanged, SiteId, Source, SourceSeq, TaskKind, TaskPlanned, Timestamp, WaitKind,
+};
 
 /// Marks that are remembered: enough to know an old drain of ours for what it is.
 const MARKS: usize = 16;
@@ -79,7 +81,9 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
             device.attention.remove(&e.name);
         }
         DeviceEvent::WaitArmed(e) => {
-            device.waits.insert((e.wait, e.name.clone()), WaitState { since: e.since, due: e.due, unobservable: None });
+            device
+                .waits
+                .insert((e.wait, e.name.clone()), WaitState { since: e.since, due: e.due, judge_at: e.judge_at, unobservable: None });
         }
         DeviceEvent::DeadlineUnobservable(e) => {
             if let Some(wait) = device.waits.get_mut(&(e.wait, String::new())) {

@@ -63,6 +63,7 @@ fn unknown_mark(step: &Step<'_>, report: &mut fleet_schemas::ConditionReport) {
     if report.status == fleet_schemas::Status::False && !known {
         report.status = fleet_schemas::Status::True;
         report.reason = "UnknownMark".into();
-        report.message = format!("drained under a mark that is no plan of this device: \"{}\"", section.reason.as_deref().unwrap_or_default());
+        report.message =
+            format!("drained under a mark that is no plan of this device: \"{}\"", section.reason.as_deref().unwrap_or_default());
     }
 }

@@ -3,8 +3,8 @@
 use super::{drain::Drain, netbox, state::Device, state::TaskState, step::Step, verbs};
 use crate::{Context, edges, guards};
 use fleet_schemas::{
-    DeviceEvent, DrainProven, OperationState, Phase, RoleProfile, Scheduler, Stage, StageSkipped, Status, TaskDone, TaskId, TaskKind, TaskPlanned,
-    TaskWithdrawn, Then, WaitArmed,
+    DeviceEvent, DrainProven, OperationState, Phase, RoleProfile, Scheduler, Stage, StageSkipped, Status, TaskDone, TaskId, TaskKind,
+    TaskPlanned, TaskWithdrawn, Then, WaitArmed,
 };
 
 /// Plans; idempotent: planning again after its events are folded in gives nothing.
@@ -73,7 +73,10 @@ fn finish_activation(step: &mut Step<'_>) {
     let schedulable = step.device.believed("SlurmSchedulable", step.ctx.reference) == Status::True;
     let no_scheduler = guards::profile(&step.device, step.ctx.reference).is_ok_and(|p| p.scheduler == Scheduler::None);
     if activating && step.device.phase == Some(Phase::InService) && (schedulable || no_scheduler) {
-        step.end_operation(OperationState::Succeeded, if schedulable { "SLURM would start a fitting job" } else { "no scheduler to wait for" });
+        step.end_operation(
+            OperationState::Succeeded,
+            if schedulable { "SLURM would start a fitting job" } else { "no scheduler to wait for" },
+        );
     }
 }
 
@@ -173,7 +176,7 @@ fn rearm(step: &mut Step<'_>) {
     for ((wait, name), source) in waiting {
         if let Some(state) = step.ctx.reference.source(&site, source).filter(|s| s.fresh) {
             let due = step.ctx.now.max(state.changed_at).plus(2 * state.interval());
-            step.emit(WaitArmed { wait, name, since: state.changed_at, due });
+            step.emit(WaitArmed { wait, name, since: state.changed_at, due, judge_at: due });
             step.clear(&format!("unobservable-{wait}"));
         }
     }

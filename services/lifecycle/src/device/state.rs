@@ -166,6 +166,8 @@ pub struct WaitState {
     pub since: Timestamp,
     /// When it falls due.
     pub due: Timestamp,
+    /// When it can be judged at the earliest.
+    pub judge_at: Timestamp,
     /// It fell due while this source was not fresh; it waits for the source first.
     pub unobservable: Option<Source>,
 }

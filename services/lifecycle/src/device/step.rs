@@ -1,6 +1,6 @@
 //! One step under way: every event that is emitted is folded in at once, so that what follows sees it.
 
-use super::{evolve, state::Device};
+use super::{evolve, expire, state::Device};
 use crate::{Context, conditions::condition_type};
 use fleet_schemas::{
     AttentionCleared, AttentionRaised, ConditionChanged, ConditionReport, DeviceEvent, GuardSeen, Micros, OperationEnded, OperationId,
@@ -52,7 +52,8 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn arm_at(&mut self, wait: WaitKind, name: &str, due: Timestamp) {
-        self.emit(WaitArmed { wait, name: name.into(), since: self.ctx.now, due });
+        let judge_at = due.plus(expire::grace(&self.device, wait, self.ctx.reference));
+        self.emit(WaitArmed { wait, name: name.into(), since: self.ctx.now, due, judge_at });
     }
 
     pub(super) fn start_operation(&mut self, verb: &str, deadline: Option<Timestamp>) {
@@ -86,7 +87,8 @@ impl<'a> Step<'a> {
         let key = (report.r#type.clone(), report.subject.clone());
         let before = self.device.conditions.get(&key);
         let same = before.is_some_and(|c| {
-            (c.status, &c.reason, &c.message, &c.site) == (report.status, &report.reason, &report.message, &site) && (c.confirmed_live || !live)
+            (c.status, &c.reason, &c.message, &c.site) == (report.status, &report.reason, &report.message, &site)
+                && (c.confirmed_live || !live)
         });
         if same {
             return;
@@ -96,7 +98,17 @@ impl<'a> Step<'a> {
         let severity = if holds { known.severity } else { Severity::Info };
         let effects = known.effects.to_vec();
         let source = known.source.to_owned();
-        self.emit(ConditionChanged { report, severity, effects, source, site, source_seq: seq, observed_at, last_transition_at, confirmed_live: live });
+        self.emit(ConditionChanged {
+            report,
+            severity,
+            effects,
+            source,
+            site,
+            source_seq: seq,
+            observed_at,
+            last_transition_at,
+            confirmed_live: live,
+        });
     }
 
     /// A condition that the hub itself derives.

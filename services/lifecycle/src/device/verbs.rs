@@ -3,8 +3,8 @@
 use super::{decide::take, step::Step};
 use crate::Refusal;
 use fleet_schemas::{
-    Ask, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted, HoldPlaced, MINUTE, Maintain, Micros, OperationState, Phase, PlaceHold,
-    Quarantine, Stage, Status, Then, Timestamp, WaitKind,
+    Ask, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted, HoldPlaced, MINUTE, Maintain, Micros, OperationState, Phase,
+    PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
 };
 
 /// How long a drain may wait before it becomes an attention item.
@@ -107,7 +107,13 @@ fn validate(step: &mut Step<'_>) -> Done {
 fn maintain(step: &mut Step<'_>, ask: &Maintain) -> Done {
     let (edge, guards) = take(step, "maintain", Some(Then::Maintenance), None)?;
     if ask.until.is_some_and(|until| until <= step.ctx.now) {
-        return Err(Refusal::new("invalid", "until", "a time to come", ask.until.map_or_else(String::new, |t| t.to_string()), "give a later time"));
+        return Err(Refusal::new(
+            "invalid",
+            "until",
+            "a time to come",
+            ask.until.map_or_else(String::new, |t| t.to_string()),
+            "give a later time",
+        ));
     }
     if step.device.phase == Some(Phase::InService) {
         step.start_operation("maintain", None);
@@ -166,7 +172,13 @@ fn unhold(step: &mut Step<'_>, name: &str) -> Done {
 fn annotate(step: &mut Step<'_>, kind: &str) -> Done {
     let drifts = step.device.condition("NetboxLifecycleDrift").is_some_and(|c| c.status == Status::True);
     if kind != "accept-drift" || !drifts {
-        return Err(Refusal::new("no-drift", "drift", "a NetBox edit that stands against the lifecycle", "none", "nothing is to be accepted"));
+        return Err(Refusal::new(
+            "no-drift",
+            "drift",
+            "a NetBox edit that stands against the lifecycle",
+            "none",
+            "nothing is to be accepted",
+        ));
     }
     let status = step.device.inventory.as_ref().map_or_else(String::new, |i| i.status.clone());
     let by = step.ctx.actor.subject.clone();

@@ -13,14 +13,30 @@ pub const PROOFS: &[&str] = &["slurm-idle"];
 /// Judges a request.
 pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent>, Refusal> {
     if !ctx.actor.reaches(&site.id) {
-        return Err(Refusal::new("out-of-reach", "reach", format!("a right at {}", site.id), ctx.actor.reach.join(", "), "ask the site's owner"));
+        return Err(Refusal::new(
+            "out-of-reach",
+            "reach",
+            format!("a right at {}", site.id),
+            ctx.actor.reach.join(", "),
+            "ask the site's owner",
+        ));
     }
     match ask {
         Ask::RegisterSite(a) => register(site, a),
         Ask::SetRoleProfile(a) => registered(site).and_then(|()| set_profile(site, a)),
         Ask::ClaimEpoch(a) => registered(site).and_then(|()| claim_epoch(site, a)),
-        Ask::Baseline(_) | Ask::Activate(_) | Ask::Drain(_) | Ask::Resume(_) | Ask::Quarantine(_) | Ask::Validate(_) | Ask::Maintain(_)
-        | Ask::EndMaintenance(_) | Ask::PlaceHold(_) | Ask::LiftHold(_) | Ask::Annotate(_) | Ask::NotBuilt(_) => {
+        Ask::Baseline(_)
+        | Ask::Activate(_)
+        | Ask::Drain(_)
+        | Ask::Resume(_)
+        | Ask::Quarantine(_)
+        | Ask::Validate(_)
+        | Ask::Maintain(_)
+        | Ask::EndMaintenance(_)
+        | Ask::PlaceHold(_)
+        | Ask::LiftHold(_)
+        | Ask::Annotate(_)
+        | Ask::NotBuilt(_) => {
             let verb = verbs::name_of(ask).to_owned();
             Err(Refusal::new("wrong-stream", "stream", "a device", format!("`{verb}` for a site"), "name a device"))
         }
@@ -44,7 +60,9 @@ fn register(site: &Site, ask: &RegisterSite) -> Result<Vec<SiteEvent>, Refusal> 
             return Err(Refusal::new("invalid", "interval", "1 to 86,400 s between looks", seen, "correct the site's configuration"));
         }
     }
-    let same = site.registered && site.sources.len() == ask.sources.len() && ask.sources.iter().all(|c| site.sources.get(&c.source).is_some_and(|s| s.config == *c));
+    let same = site.registered
+        && site.sources.len() == ask.sources.len()
+        && ask.sources.iter().all(|c| site.sources.get(&c.source).is_some_and(|s| s.config == *c));
     Ok(if same { vec![] } else { vec![SiteRegistered { sources: ask.sources.clone() }.into()] })
 }
 
@@ -56,7 +74,8 @@ fn set_profile(site: &Site, ask: &SetRoleProfile) -> Result<Vec<SiteEvent>, Refu
 
 /// A profile may only ask for what this build can do: a stage that is named and never runs would be a lie.
 fn buildable(profile: &RoleProfile) -> Result<(), Refusal> {
-    let stages = [("bom", &profile.bom), ("firmware", &profile.firmware), ("validation", &profile.validation), ("burn_in", &profile.burn_in)];
+    let stages =
+        [("bom", &profile.bom), ("firmware", &profile.firmware), ("validation", &profile.validation), ("burn_in", &profile.burn_in)];
     if let Some((name, Some(value))) = stages.into_iter().find(|(_, value)| value.is_some()) {
         return Err(Refusal::not_available(&format!("{name}: {value}; only `none` so far")));
     }
@@ -73,7 +92,13 @@ fn claim_epoch(site: &Site, ask: &ClaimEpoch) -> Result<Vec<SiteEvent>, Refusal>
     let Some(source) = site.sources.get(&ask.source) else {
         let known: Vec<_> = site.sources.keys().map(|s| s.as_str()).collect();
         let seen = format!("{}; it has: {}", ask.source, known.join(", "));
-        return Err(Refusal::new("unknown-source", "sources", "a source that the site has", seen, "add the source to the site's configuration"));
+        return Err(Refusal::new(
+            "unknown-source",
+            "sources",
+            "a source that the site has",
+            seen,
+            "add the source to the site's configuration",
+        ));
     };
     let granted = EpochGranted { source: ask.source, boot: ask.boot, epoch: source.epoch + 1 };
     Ok(if source.boot == Some(ask.boot) { vec![] } else { vec![granted.into()] })

@@ -4,9 +4,7 @@ mod decide;
 mod observe;
 
 use crate::Wait;
-use fleet_schemas::{
-    BootId, LookFault, Micros, RoleProfile, SECOND, SiteEvent, SiteId, Source, SourceConfig, Timestamp, WaitKind,
-};
+use fleet_schemas::{BootId, LookFault, Micros, RoleProfile, SECOND, SiteEvent, SiteId, Source, SourceConfig, Timestamp, WaitKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -89,7 +89,10 @@ impl EventLog for SqliteLog {
     }
 
     fn read(&self, from: &[(TopicPartition, Offset)]) -> Box<dyn Reader> {
-        Box::new(reader::SqliteReader::new(from.iter().map(|(at, offset)| (at.clone(), self.lane(at), *offset)).collect(), self.readers.clone()))
+        Box::new(reader::SqliteReader::new(
+            from.iter().map(|(at, offset)| (at.clone(), self.lane(at), *offset)).collect(),
+            self.readers.clone(),
+        ))
     }
 
     fn bounds(&self, at: TopicPartition) -> Fut<'_, Result<Range<Offset>, Error>> {

@@ -86,7 +86,9 @@ pub(super) fn lanes(connection: &Connection) -> Result<HashMap<TopicPartition, A
         .prepare("SELECT l.id, l.topic, l.partition, l.start, t.durability FROM lane l JOIN topic t ON t.name = l.topic")
         .map_err(io)?;
     let rows = statement
-        .query_map([], |r| Ok((r.get::<_, i64>(0)?, r.get::<_, String>(1)?, r.get::<_, u32>(2)?, r.get::<_, i64>(3)?, r.get::<_, String>(4)?)))
+        .query_map([], |r| {
+            Ok((r.get::<_, i64>(0)?, r.get::<_, String>(1)?, r.get::<_, u32>(2)?, r.get::<_, i64>(3)?, r.get::<_, String>(4)?))
+        })
         .map_err(io)?;
     let mut lanes = HashMap::new();
     for row in rows {
@@ -111,7 +113,9 @@ pub(super) fn ensure(connection: &mut Connection, topics: &[TopicSpec]) -> Resul
     let transaction = connection.transaction().map_err(io)?;
     for topic in topics {
         let found: Option<(u32, String, String)> = transaction
-            .query_row("SELECT partitions, cleanup, durability FROM topic WHERE name = ?1", [&*topic.name], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
+            .query_row("SELECT partitions, cleanup, durability FROM topic WHERE name = ?1", [&*topic.name], |r| {
+                Ok((r.get(0)?, r.get(1)?, r.get(2)?))
+            })
             .optional()
             .map_err(io)?;
         let wanted = (topic.partitions, word(topic.cleanup), durability(topic.durability));

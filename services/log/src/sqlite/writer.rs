@@ -14,6 +14,8 @@ const GROUP_BYTES: usize = 8 << 20;
 const TRIM_ROWS: u64 = 1000;
 
 type Done<E> = oneshot::Sender<Result<(), E>>;
+/// What a group stores, by table.
+type Group = HashMap<String, (Arc<Lane>, Vec<Stored>)>;
 
 pub(super) enum Order {
     Append(Arc<Lane>, Vec<Record>, Done<AppendError>),
@@ -88,8 +90,7 @@ impl Writer {
         if group.is_empty() {
             return;
         }
-        let durability =
-            if group.iter().any(|a| a.lane.durability == Durability::Full) { Durability::Full } else { Durability::Awaited };
+        let durability = if group.iter().any(|a| a.lane.durability == Durability::Full) { Durability::Full } else { Durability::Awaited };
         let outcome = match self.insert(&group, durability) {
             Ok(stored) => match self.connection.execute_batch("COMMIT") {
                 Ok(()) => Ok(stored),
@@ -129,14 +130,14 @@ impl Writer {
         }
     }
 
-    fn insert(&mut self, group: &[Append], durability: Durability) -> rusqlite::Result<HashMap<String, (Arc<Lane>, Vec<Stored>)>> {
+    fn insert(&mut self, group: &[Append], durability: Durability) -> rusqlite::Result<Group> {
         if self.synchronous != durability {
             self.connection.pragma_update(None, "synchronous", if durability == Durability::Full { "full" } else { "normal" })?;
             self.synchronous = durability;
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64);
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
-        let mut stored: HashMap<String, (Arc<Lane>, Vec<Stored>)> = HashMap::new();
+        let mut stored = Group::new();
         for append in group {
             let (lane, out) = stored.entry(append.lane.table.clone()).or_insert_with(|| (append.lane.clone(), Vec::new()));
             let sql = format!("INSERT INTO {} (offset, appended_at, key, value) VALUES (?1, ?2, ?3, ?4)", lane.table);
@@ -169,7 +170,10 @@ impl Writer {
     fn trim(&mut self, lane: &Lane, step: &Range<Offset>) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         transaction.execute(&format!("DELETE FROM {} WHERE offset < ?1", lane.table), [step.end as i64])?;
-        transaction.execute("UPDATE lane SET start = ?1 WHERE topic = ?2 AND partition = ?3", (step.end as i64, &*lane.at.topic, lane.at.partition))?;
+        transaction.execute(
+            "UPDATE lane SET start = ?1 WHERE topic = ?2 AND partition = ?3",
+            (step.end as i64, &*lane.at.topic, lane.at.partition),
+        )?;
         transaction.commit()
     }
 }

@@ -1,0 +1,46 @@
+# What people run. `make run` and `make test` need a fresh machine with Rust and nothing else: they install the missing Debian
+# packages when root, and name them otherwise. Build products go outside the checkout, so that repeated runs are warm.
+SHELL := /bin/bash
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fleet-manager/target
+BIN := $(CARGO_TARGET_DIR)/debug
+DATA ?= data
+LISTEN ?= 127.0.0.1:8480
+SIM ?= sites=2,devices=200,seed=1
+
+.PHONY: help run build test quick lint labs crash bench docs setup
+
+help: ## what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: ## install what building needs (C compiler, make, pkg-config)
+	@infra/setup build
+
+build: setup ## build everything
+	cargo build --locked --workspace
+
+run: build ## one process with a simulated world, on loopback; ends in a URL
+	@mkdir -p $(DATA)/bin && ln -sf $(BIN)/fmctl $(BIN)/fleet-manager $(DATA)/bin/
+	$(BIN)/fleet-manager dev --data $(DATA) --listen $(LISTEN) --sim $(SIM)
+
+test: build ## every test that needs no outside system
+	infra/test
+
+quick: setup ## tests of the crates that differ from main, and tidy
+	infra/test --quick
+
+lint: setup ## formatting, clippy, shell scripts
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	infra/lint
+
+labs: build ## against the real NetBox and SLURM (root; starts and stops them)
+	tests/labs/run
+
+crash: build ## kill -9 at 200 random instants under load (ROUNDS=200 FM_SEED=…)
+	FM_CRASH_ROUNDS=$(or $(ROUNDS),200) cargo test --locked -p fleet-tests --test crash -- --nocapture
+
+bench: setup ## measure, and print the table of docs/BENCHMARKS.md
+	cargo run --locked --release -p fleet-tests --bin bench
+
+docs: ## check the documents: links, generated tables, review dates
+	cargo test --locked -p fleet-tests --test main -- tidy

@@ -1,0 +1,142 @@
+//! Commands and observations: what is answered, what is recorded.
+
+use crate::world::{World, command, device, drain, netbox, open, register, site_stream, slurm, until};
+use fleet_journal::{AskError, Clock};
+use fleet_schemas::*;
+use std::time::Duration;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_decided_once_and_its_answer_is_kept() {
+    let world = World::new().await;
+    let first = command(site_stream(), register());
+    let answer = world.expect(&first, "").await;
+    let again = world.expect(&first, "").await;
+    assert!(!answer.repeated && again.repeated);
+    assert_eq!(answer.decided, again.decided);
+    let world = world.restart().await;
+    let later = world.expect(&first, "").await;
+    assert_eq!((later.decided.decision, later.repeated), (answer.decided.decision, true), "the answer outlives the process");
+    let other = Command { reason: "something else".into(), ..first };
+    assert_eq!(world.ask(&other).await, Err(AskError::IdReused));
+    assert_eq!(world.replayed(0).await.decisions, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_part_of_the_history_and_changes_nothing() {
+    let world = World::new().await;
+    world.site().await;
+    world.in_service(1).await;
+    let before = world.device(1).await.unwrap();
+    let answer = world.expect(&command(device(1), Activate {}.into()), "phase-forbids").await;
+    assert_eq!(answer.decided.outcome.kind, OutcomeKind::Rejected);
+    assert_eq!(*world.device(1).await.unwrap(), *before);
+    let ledger = world.replayed(device(1).partition(5)).await;
+    let stream = &ledger.streams[&device(1)];
+    assert_eq!(stream.head.version, answer.decided.version, "versions count decisions with events");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_command_is_refused_and_a_rehearsal_changes_nothing() {
+    let world = World::new().await;
+    world.site().await;
+    world.in_service(1).await;
+    let expired = Command { not_after: world.clock.now().plus(-SECOND), ..command(device(1), drain()) };
+    world.expect(&expired, "expired").await;
+    let rehearsal = Command { dry_run: true, ..command(device(1), drain()) };
+    let answer = world.expect(&rehearsal, "dry-run").await;
+    assert!(answer.decided.outcome.seen.contains("PhaseChanged to Draining"), "{:?}", answer.decided.outcome);
+    let refused = Command { dry_run: true, ..command(device(1), Activate {}.into()) };
+    let answer = world.expect(&refused, "phase-forbids").await;
+    assert_eq!(answer.decided.outcome.kind, OutcomeKind::Noted);
+    assert_eq!(world.device(1).await.unwrap().phase, Some(Phase::InService));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_observation_that_changes_nothing_leaves_no_record() {
+    let world = World::new().await;
+    world.site().await;
+    world.in_service(1).await;
+    let partition = device(1).partition(5);
+    let before = world.replayed(partition).await;
+    for counter in 2..50 {
+        world.journal.observe(&[slurm(1, counter, world.clock.now(), &["IDLE"])]).await.unwrap();
+    }
+    world.expect(&command(device(1), Activate {}.into()), "phase-forbids").await;
+    let world = world.restart().await;
+    let after = world.replayed(partition).await;
+    assert_eq!(after.decisions, before.decisions + 1, "only the refused command");
+    assert_eq!(after.inputs.observations, before.inputs.observations + 48, "and all of them count as read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_observation_is_kept_without_effect() {
+    let world = World::new().await;
+    world.site().await;
+    world.in_service(1).await;
+    let now = world.clock.now();
+    world.journal.observe(&[slurm(1, 9, now, &["DOWN"]), slurm(1, 8, now, &["IDLE"])]).await.unwrap();
+    until(|| async {
+        let ledger = world.replayed(device(1).partition(5)).await;
+        let device = ledger.streams[&device(1)].entity.device().unwrap().clone();
+        let down = device.condition("SlurmSchedulable").is_some_and(|c| c.status == Status::False);
+        if down && ledger.inputs.observations >= 4 { Ok(()) } else { Err(format!("{:?}", ledger.inputs)) }
+    })
+    .await;
+    let device = world.device(1).await.unwrap();
+    assert_eq!(device.scheduler.as_ref().unwrap().state, ["DOWN"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_too_short_is_told_pending_and_asks_again_with_the_same_id() {
+    let world = World::new().await;
+    let asked = command(site_stream(), register());
+    assert_eq!(world.journal.ask(&asked, Duration::ZERO).await, Err(AskError::Pending));
+    let answer = world.expect(&asked, "").await;
+    assert_eq!(world.replayed(0).await.decisions, 1);
+    assert_eq!(answer.decided.version, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_commands_at_once_are_each_decided_once_and_in_order() {
+    let world = World::new().await;
+    world.site().await;
+    let now = world.clock.now();
+    let devices: Vec<_> = (1..=100).map(|i| netbox(i, 1, now)).collect();
+    world.journal.observe(&devices).await.unwrap();
+    world.until_phase(100, Phase::Discovered).await;
+    let hold = |i: i64, n: i64| command(device(i), PlaceHold { name: format!("h{n}"), expires_at: None }.into());
+    let asks: Vec<_> = (1..=100).flat_map(|i| (0..5).map(move |n| (i, n))).map(|(i, n)| hold(i, n)).collect();
+    let answers = futures::future::join_all(asks.iter().map(|c| world.ask(c))).await;
+    assert!(answers.iter().all(|a| a.as_ref().unwrap().decided.outcome.kind == OutcomeKind::Accepted));
+    for i in [1, 50, 100] {
+        assert_eq!(world.device(i).await.unwrap().holds.len(), 5);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_set_back_an_hour_runs_no_stream_backwards() {
+    let world = World::new().await;
+    world.site().await;
+    world.in_service(1).await;
+    world.clock.advance(-HOUR);
+    world.expect(&command(device(1), drain()), "").await;
+    let device = world.device(1).await.unwrap();
+    assert!(device.phase_since >= crate::world::START, "{}", device.phase_since);
+    let world = world.restart().await;
+    world.expect(&command(device_stream(), Resume {}.into()), "").await;
+    assert!(world.replayed(device_stream().partition(5)).await.position.recorded_at >= crate::world::START.0);
+}
+
+fn device_stream() -> StreamId {
+    device(1)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_cannot_take_the_folder() {
+    let world = World::new().await;
+    let second = fleet_log::sqlite::SqliteLog::open(world.folder.path()).err().unwrap();
+    assert!(second.to_string().contains("in use"), "{second}");
+    let (folder, log, _) = world.stop().await;
+    drop(log);
+    open(&folder).await;
+}

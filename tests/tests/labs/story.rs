@@ -1,0 +1,257 @@
+//! The product between the recorders, and what every step needs: its API, what is awaited there, and how long after the source's answer
+//! it came.
+
+use fleet_tests::labs::{Labs, SlurmLab};
+use fleet_tests::recorder::{Answered, Call, Recorder};
+use fleet_tests::{Api, Running, until_within};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Between looks at either source.
+pub const INTERVAL: Duration = Duration::from_secs(2);
+/// What a source's answer shows, the API shows this soon: one poll and two seconds.
+pub const BOUND: Duration = Duration::from_secs(4);
+/// Until the labs do what they are told: SLURM takes half a minute to give a dead node up.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+/// Tokens of the API live ten minutes.
+const TOKEN_LIFE: Duration = Duration::from_secs(300);
+
+/// A site with its cluster.
+pub struct Cluster {
+    /// The site.
+    pub site: &'static str,
+    /// The cluster itself.
+    pub lab: SlurmLab,
+    /// What the product asks of it.
+    pub recorder: Recorder,
+    /// The token file that the product reads.
+    pub jwt_file: PathBuf,
+}
+
+/// The product, looking at the labs.
+pub struct Story {
+    /// The labs themselves.
+    pub labs: Labs,
+    /// What the product asks of NetBox.
+    pub netbox: Recorder,
+    /// dc1 with 22.05, dc2 with 24.11.
+    pub clusters: [Cluster; 2],
+    /// The product.
+    pub hub: Running,
+    api: tokio::sync::Mutex<(Api, Instant)>,
+    measured: Mutex<Vec<(String, Duration)>>,
+    step: Mutex<(String, Instant)>,
+    _log: ToldOnPanic,
+    _folder: TempDir,
+}
+
+/// Shows the end of the product's log where a test fails, before the folder is gone.
+struct ToldOnPanic(PathBuf);
+
+impl Drop for ToldOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+            let lines: Vec<_> = text.lines().collect();
+            println!("the product's log ends:\n{}", lines[lines.len().saturating_sub(60)..].join("\n"));
+        }
+    }
+}
+
+impl Story {
+    /// Starts the product with recorders between it and the labs; NetBox is swept whole every `sweep_seconds`.
+    pub async fn begin(sweep_seconds: u32) -> Self {
+        let labs = Labs::from_env().unwrap();
+        let folder = TempDir::new().unwrap();
+        let netbox = Recorder::before(&labs.netbox.url).await.unwrap();
+        let old = Cluster::new("dc1", &labs.slurm_old, folder.path()).await;
+        let new = Cluster::new("dc2", &labs.slurm_new, folder.path()).await;
+        replace(&folder.path().join("netbox.token"), &labs.netbox.token);
+        let file = folder.path().join("fleet.toml");
+        std::fs::write(&file, configuration(&netbox.url, &old.recorder.url, &new.recorder.url, sweep_seconds)).unwrap();
+        let hub = Running::start(&folder.path().join("data"), &["--config", file.to_str().unwrap()]).await.unwrap();
+        let api = tokio::sync::Mutex::new((hub.api().await.unwrap(), Instant::now()));
+        let step = Mutex::new(("start".to_owned(), Instant::now()));
+        let log = ToldOnPanic(folder.path().join("data.log"));
+        Self { labs, netbox, clusters: [old, new], hub, api, measured: Mutex::default(), step, _log: log, _folder: folder }
+    }
+
+    /// Says which step begins.
+    pub fn step(&self, name: &str) {
+        let mut step = self.step.lock().unwrap();
+        println!("-- {name} ({} took {:.1} s)", step.0, step.1.elapsed().as_secs_f64());
+        *step = (name.to_owned(), Instant::now());
+    }
+
+    /// The API, under a token that still lives.
+    pub async fn api(&self) -> Api {
+        let mut api = self.api.lock().await;
+        if api.1.elapsed() > TOKEN_LIFE {
+            *api = (self.hub.api().await.unwrap(), Instant::now());
+        }
+        api.0.clone()
+    }
+
+    /// A device, by name or id.
+    pub async fn device(&self, device: &str) -> Result<Device, String> {
+        self.api().await.get(&format!("/devices/{device}")).await.map(Device).map_err(|e| e.to_string())
+    }
+
+    /// One source of a site, as `GET /sites` shows it.
+    pub async fn source(&self, site: &str, source: &str) -> Result<Value, String> {
+        let sites = self.api().await.get("/sites").await.map_err(|e| e.to_string())?;
+        let of_site = sites["items"].as_array().into_iter().flatten().find(|s| s["site_id"] == site).cloned().unwrap_or_default();
+        let found = of_site["sources"].as_array().into_iter().flatten().find(|s| s["source"] == source).cloned();
+        found.ok_or_else(|| format!("no {source} at {site}: {sites}"))
+    }
+
+    /// Runs `fmctl`; gives its exit code and all that it printed.
+    pub async fn fmctl(&self, args: &[&str]) -> (i32, String) {
+        let output = self.hub.fmctl(args).await.unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Gives a command that must be accepted.
+    pub async fn give(&self, args: &[&str]) {
+        let (code, text) = self.fmctl(args).await;
+        assert_eq!(code, 0, "fmctl {}: {text}", args.join(" "));
+    }
+
+    /// Waits until a device is as `wanted` says; gives it.
+    pub async fn until(&self, what: &str, device: &str, wanted: impl Fn(&Device) -> Result<(), String>) -> Device {
+        until_within(PATIENCE, what, || async {
+            let found = self.device(device).await?;
+            wanted(&found).map(|()| found)
+        })
+        .await
+    }
+
+    /// The same; and it must have come within the bound of the first answer of `source` since `since` that `shows` it.
+    pub async fn appears(
+        &self,
+        what: &str,
+        source: (&Recorder, Instant),
+        shows: impl Fn(&Call, &Answered) -> bool,
+        device: &str,
+        wanted: impl Fn(&Device) -> Result<(), String>,
+    ) -> Device {
+        let found = self.until(what, device, wanted).await;
+        self.within_bound(what, source, shows);
+        found
+    }
+
+    /// What was just seen at the API came within the bound of the first answer of `source` since `since` that `shows` it.
+    pub fn within_bound(&self, what: &str, source: (&Recorder, Instant), shows: impl Fn(&Call, &Answered) -> bool) {
+        let seen = Instant::now();
+        let (recorder, since) = source;
+        let answer = recorder.first(since, shows).unwrap_or_else(|| panic!("{what}: the API shows it, and no answer of the source did"));
+        self.measure(what, answer.at, seen);
+        let took = seen.duration_since(answer.at);
+        assert!(took <= BOUND, "{what}: {took:?} after the source's answer, more than {BOUND:?}");
+    }
+
+    /// Notes how long something took.
+    pub fn measure(&self, what: &str, from: Instant, to: Instant) {
+        let took = to.duration_since(from);
+        println!("   {:>7.3} s  {what}", took.as_secs_f64());
+        self.measured.lock().unwrap().push((what.to_owned(), took));
+    }
+
+    /// The product stops cleanly, and all that it asked of anybody was a read.
+    pub async fn end(self) {
+        self.step("the end");
+        let recorders = self.clusters.iter().map(|c| (c.site, &c.recorder)).chain([("NetBox", &self.netbox)]);
+        for (system, recorder) in recorders {
+            let calls = recorder.calls();
+            let writes: Vec<_> = calls.iter().filter(|c| c.method != "GET").map(|c| format!("{} {}", c.method, c.path)).collect();
+            assert!(writes.is_empty(), "{system} was asked to change something: {writes:?}");
+            assert!(calls.len() > 10, "{system}: {} calls", calls.len());
+            println!("   {system}: {} calls, all of them GET", calls.len());
+        }
+        let measured = self.measured.lock().unwrap().clone();
+        let longest = measured.iter().max_by_key(|(_, took)| *took);
+        println!("   {} changes dated, at most {:?} after the source's answer", measured.len(), longest);
+        assert_eq!(self.hub.stop().await.unwrap(), Some(0), "the product did not stop cleanly");
+    }
+}
+
+impl Cluster {
+    async fn new(site: &'static str, lab: &SlurmLab, folder: &Path) -> Self {
+        let jwt_file = folder.join(format!("{site}.jwt"));
+        replace(&jwt_file, &lab.token(86_400).await.unwrap());
+        Self { site, lab: lab.clone(), recorder: Recorder::before(&lab.url).await.unwrap(), jwt_file }
+    }
+
+    /// Looks at the cluster: the calls for the list of its nodes.
+    pub fn looks(&self) -> Vec<Call> {
+        self.recorder.calls().into_iter().filter(|c| is_list(c)).collect()
+    }
+}
+
+/// Whether a call asks for the list of nodes.
+pub fn is_list(call: &Call) -> bool {
+    call.path.starts_with("/slurm/") && call.path.ends_with("/nodes")
+}
+
+/// Writes a file that is never seen half written.
+pub fn replace(file: &Path, text: &str) {
+    let new = file.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, file).unwrap();
+}
+
+/// What the deployer writes.
+fn configuration(netbox: &str, slurm_old: &str, slurm_new: &str, sweep_seconds: u32) -> String {
+    let interval = INTERVAL.as_secs();
+    let bound = |site: &str, url: &str| {
+        format!(
+            "[[sites]]\nname = \"{site}\"\n[sites.slurm]\nurl = \"{url}\"\njwt_file = \"{site}.jwt\"\ninterval_seconds = {interval}\n\
+             [sites.roles.gpu-node]\nscheduler = \"slurm\"\nworkload_proofs = [\"slurm-idle\"]\n\n"
+        )
+    };
+    format!(
+        "{}{}[[sites]]\nname = \"dc3\"\n[sites.roles.gpu-node]\nscheduler = \"none\"\n\n[[sites]]\nname = \"dc4\"\n\n\
+         [[netbox]]\ninstance = \"lab\"\nurl = \"{netbox}\"\ntoken_file = \"netbox.token\"\nsites = [\"dc1\", \"dc2\", \"dc3\", \"dc4\"]\n\
+         interval_seconds = {interval}\nsweep_seconds = {sweep_seconds}\nwindow_seconds = 120\n",
+        bound("dc1", slurm_old),
+        bound("dc2", slurm_new),
+    )
+}
+
+/// A device as `GET /devices/{id}` gives it.
+#[derive(Clone, Debug)]
+pub struct Device(pub Value);
+
+impl Device {
+    /// A condition about the device itself; null where it has none.
+    pub fn condition(&self, r#type: &str) -> &Value {
+        let found = self.0["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == r#type && c["subject"] == "device");
+        found.unwrap_or(&Value::Null)
+    }
+
+    /// Whether a condition stands like this.
+    pub fn has(&self, r#type: &str, status: &str, reason: &str) -> Result<(), String> {
+        let c = self.condition(r#type);
+        if c["status"] == status && c["reason"] == reason { Ok(()) } else { Err(format!("{type} is {c}, not {status}/{reason}")) }
+    }
+
+    /// Whether the value at a JSON pointer is this.
+    pub fn at(&self, pointer: &str, wanted: &Value) -> Result<(), String> {
+        let found = self.0.pointer(pointer).unwrap_or(&Value::Null);
+        if found == wanted { Ok(()) } else { Err(format!("{pointer} is {found}, not {wanted}")) }
+    }
+
+    /// Whether it is in this phase.
+    pub fn phase(&self, phase: &str) -> Result<(), String> {
+        self.at("/lifecycle/phase", &phase.into())
+    }
+
+    /// Its NetBox id.
+    pub fn netbox_id(&self) -> Option<i64> {
+        self.0["identity"]["links"].as_array()?.iter().find(|l| l["system"] == "netbox")?["id"].as_i64()
+    }
+}
