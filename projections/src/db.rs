@@ -41,6 +41,14 @@ pub enum Error {
         /// What differs.
         why: String,
     },
+    /// A generation with rows has no position: where to read on cannot be told.
+    #[error(
+        "the read model has no position for partition {partition}: it is not read on; `fleet-manager projections rebuild --data DIR` makes it anew"
+    )]
+    PositionLost {
+        /// The partition.
+        partition: u32,
+    },
     /// Another projector moved this generation on; this one must read its position again.
     #[error("another projector moved partition {partition} on")]
     Overtaken {

@@ -50,11 +50,11 @@ pub struct Projector {
 impl Projector {
     /// Takes up where the generation stands, after checking that the journal is still the one it was made from.
     pub async fn new(db: Db, log: Arc<dyn EventLog>, journal: Vec<TopicPartition>) -> Result<Self, Error> {
+        begin(&db, &journal).await?;
         let positions = positions(&db).await?;
         for at in &journal {
-            if let Some(position) = positions.get(&at.partition) {
-                verify(&*log, at, position).await?;
-            }
+            let position = positions.get(&at.partition).ok_or(Error::PositionLost { partition: at.partition })?;
+            verify(&*log, at, position).await?;
         }
         let projector = Self { db, log, journal, fold: Fold::new(positions), stopped: BTreeMap::new(), progress: watch::Sender::default() };
         projector.show(false);
@@ -206,6 +206,22 @@ fn known(row: &sqlx::sqlite::SqliteRow) -> Result<(StreamId, Known), Error> {
     let entity = thaw(&stream, &row.try_get::<Vec<u8>, _>("state")?)?;
     let head = Head { version: row.try_get::<i64, _>("version")? as u64, hash };
     Ok((stream, Known { entity, head, stopped: row.try_get("stopped")?, at: Timestamp(row.try_get("at")?) }))
+}
+
+/// A generation without a single row begins at the first record of every partition.
+async fn begin(db: &Db, journal: &[TopicPartition]) -> Result<(), Error> {
+    let start = postcard::to_allocvec(&Position::START).map_err(|e| Error::Corrupt(e.to_string()))?;
+    let mut transaction = db.write.begin_with("BEGIN IMMEDIATE").await?;
+    let rows: i64 =
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM position) + EXISTS (SELECT 1 FROM stream)").fetch_one(&mut *transaction).await?;
+    if rows == 0 {
+        for at in journal {
+            let insert = sqlx::query("INSERT INTO position (partition, next, state) VALUES ($1, 0, $2)");
+            insert.bind(at.partition).bind(&start).execute(&mut *transaction).await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(())
 }
 
 pub(crate) async fn positions(db: &Db) -> Result<BTreeMap<u32, Position>, Error> {

@@ -31,16 +31,13 @@ pub(crate) async fn write(db: &Db, fold: &Fold) -> Result<(), Error> {
 async fn positions(c: &mut SqliteConnection, changes: &Changes) -> Result<(), Error> {
     for (partition, (before, position)) in &changes.positions {
         let state = postcard::to_allocvec(position).map_err(|e| Error::Corrupt(e.to_string()))?;
-        let done = sqlx::query(
-            "INSERT INTO position (partition, next, state) SELECT $1, $2, $3 WHERE $4 = 0 OR EXISTS (SELECT 1 FROM position WHERE partition = $1)
-             ON CONFLICT (partition) DO UPDATE SET next = excluded.next, state = excluded.state WHERE position.next = $4",
-        )
-        .bind(*partition)
-        .bind(position.next as i64)
-        .bind(state)
-        .bind(*before as i64)
-        .execute(&mut *c)
-        .await?;
+        let done = sqlx::query("UPDATE position SET next = $2, state = $3 WHERE partition = $1 AND next = $4")
+            .bind(*partition)
+            .bind(position.next as i64)
+            .bind(state)
+            .bind(*before as i64)
+            .execute(&mut *c)
+            .await?;
         if done.rows_affected() != 1 {
             return Err(Error::Overtaken { partition: *partition });
         }

@@ -3,3 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
 mod fmctl;
+mod rebuild;
+#[allow(dead_code, reason = "shared with the journal's own tests, which use all of it")]
+#[path = "../../services/journal/tests/journal/world.rs"]
+mod world;

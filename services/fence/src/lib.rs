@@ -106,6 +106,10 @@ impl Broken {
 /// Judges the record at `offset` and moves `position` past it. `head` is the stream's head where the reader keeps heads
 /// (`Head::default()` for a stream it has never seen), and `None` where it relies on n alone. `bytes` are the exact wire bytes.
 pub fn accept(position: &mut Position, head: Option<&Head>, offset: u64, record: &JournalRecord, bytes: &[u8]) -> Verdict {
+    if offset < position.next {
+        // Delivered again: it was judged when it came first.
+        return Verdict::Duplicate;
+    }
     if offset != position.next {
         return Verdict::Broken(Broken::Offset { wanted: position.next, found: offset });
     }

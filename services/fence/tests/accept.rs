@@ -69,3 +69,13 @@ fn a_gap_of_offsets_stops_the_partition() {
     let verdict = accept(&mut position, None, 3, &record, &record.encode());
     assert_eq!(verdict, Verdict::Broken(Broken::Offset { wanted: 0, found: 3 }));
 }
+
+#[test]
+fn a_record_that_is_delivered_again_moves_nothing() {
+    let (mut position, _) = read(&[genesis(), claim(1, 1), progress(1, 1, 1)]);
+    let before = position.clone();
+    for (offset, record) in [genesis(), claim(1, 1), progress(1, 1, 1)].iter().enumerate() {
+        assert_eq!(accept(&mut position, None, offset as u64, record, &record.encode()), Verdict::Duplicate);
+    }
+    assert_eq!(position, before);
+}

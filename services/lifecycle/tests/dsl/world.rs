@@ -1,0 +1,97 @@
+//! Where the stories play: two sites, three roles.
+
+use fleet_lifecycle::{Reference, Site, site};
+use fleet_schemas::{
+    DeviceId, Dhcp, FreshnessChanged, Mode, Provisioner, RoleProfile, RoleProfileSet, Scheduler, SiteEvent, SiteId, SiteRegistered, Source,
+    SourceConfig, Timestamp,
+};
+use std::sync::Arc;
+
+/// NetBox's name, part of every device's id.
+pub const INSTANCE: &str = "netbox-main";
+/// The device's id there.
+pub const NETBOX_ID: i64 = 7;
+/// When every story begins.
+pub const START: Timestamp = Timestamp(1_767_225_600_000_000);
+/// Seconds between looks at either source.
+pub const INTERVAL: i64 = 60;
+
+pub fn device_id() -> DeviceId {
+    DeviceId::from_netbox(INSTANCE, NETBOX_ID)
+}
+
+pub fn at(site: &str) -> SiteId {
+    site.parse().unwrap()
+}
+
+pub fn source(name: &str) -> Source {
+    name.parse().unwrap()
+}
+
+/// `gpu` has SLURM and its proof, `cpu` has no scheduler; every other role has no profile.
+pub fn profile(scheduler: Scheduler, proofs: &[&str]) -> RoleProfile {
+    RoleProfile {
+        provisioner: Provisioner::External,
+        scheduler,
+        dhcp: Dhcp::None,
+        workload_proofs: proofs.iter().map(|p| (*p).to_owned()).collect(),
+        bom: None,
+        firmware: None,
+        validation: None,
+        burn_in: None,
+    }
+}
+
+pub fn sources() -> Vec<SourceConfig> {
+    Source::ALL.iter().map(|s| SourceConfig { source: *s, interval_seconds: INTERVAL, mode: Mode::Observe }).collect()
+}
+
+/// Both sites registered, every source fresh for long.
+pub fn reference() -> Reference {
+    let sites = ["lhr1", "ams1"].map(|name| {
+        let mut state = Site::new(at(name));
+        let mut fold = |event: SiteEvent| site::evolve(&mut state, &event, Timestamp(0));
+        fold(SiteRegistered { sources: sources() }.into());
+        for (role, profile) in [("gpu", profile(Scheduler::Slurm, &["slurm-idle"])), ("cpu", profile(Scheduler::None, &[]))] {
+            fold(RoleProfileSet { role: role.into(), profile }.into());
+        }
+        for source in Source::ALL {
+            fold(freshness(*source, true, ""));
+        }
+        (at(name), Arc::new(state))
+    });
+    Reference { next: 10, sites: sites.into_iter().collect(), ..Reference::default() }
+}
+
+pub fn freshness(source: Source, fresh: bool, message: &str) -> SiteEvent {
+    FreshnessChanged { source, fresh, last_look_at: None, fault: None, message: message.into() }.into()
+}
+
+/// A change of the reference.
+pub type Change = Box<dyn Fn(&mut Reference, Timestamp)>;
+
+fn site_event(name: &str, event: SiteEvent) -> Change {
+    let id = at(name);
+    Box::new(move |reference, now| {
+        reference.next += 1;
+        let state = reference.sites.entry(id.clone()).or_insert_with(|| Arc::new(Site::new(id.clone())));
+        site::evolve(Arc::make_mut(state), &event, now);
+    })
+}
+
+pub fn goes_stale(name: &str) -> Change {
+    site_event("lhr1", freshness(source(name), false, "no complete look for 3 intervals of 60 s"))
+}
+
+pub fn is_fresh_again(name: &str) -> Change {
+    site_event("lhr1", freshness(source(name), true, ""))
+}
+
+pub fn gives_profile(role: &str, profile: RoleProfile) -> Change {
+    site_event("lhr1", RoleProfileSet { role: role.into(), profile }.into())
+}
+
+/// The reader of partition 0 falls behind, or has caught up again.
+pub fn lags(stale: bool) -> Change {
+    Box::new(move |reference, _| reference.stale = stale)
+}

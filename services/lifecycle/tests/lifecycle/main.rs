@@ -1,0 +1,9 @@
+//! The deciders: each edge with its guards, conditions and marks, NetBox and its people, deadlines, the site; the whole of phase ×
+//! verb as one table; and laws over random histories.
+
+#![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
+
+#[path = "../dsl/mod.rs"]
+mod dsl;
+
+mod try_out;
