@@ -6,6 +6,7 @@
 mod api;
 pub mod labs;
 pub mod recorder;
+pub mod redecide;
 mod running;
 mod waiting;
 

@@ -4,7 +4,7 @@ use crate::story::{Cluster, Device, PATIENCE, Story, is_list};
 use crate::truth;
 use fleet_tests::recorder::{Answered, Call};
 use fleet_tests::until_within;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Instant;
 
 /// Devices that somebody else drains, one of each cluster.
@@ -54,7 +54,8 @@ async fn refused_and_lifted(story: &Story, cluster: &Cluster, device: &str) {
     let before = truth::nodes(cluster).await.unwrap().remove(device);
     story.give(&["drain", device, "--reason", "wanted as well", "--then", "stay"]).await;
     let why = why(story, device).await;
-    assert!(why["waiting_for"].to_string().contains("wait for the foreign drain to end"), "{why}");
+    assert!(why["waiting_for"].to_string().contains("its owner lifts it in SLURM; ours is set after that"), "{why}");
+    assert_eq!(why["plans"], json!([]), "nobody is asked to type over a foreign drain");
     let (code, text) = story.fmctl(&["resume", device, "--reason", "labs"]).await;
     assert!(code == 4 && text.contains("foreign-drain") && text.contains(ADMIN), "{code} {text}");
     story.device(device).await.unwrap().phase("Draining").unwrap();

@@ -72,10 +72,10 @@ impl Story {
         replace(&folder.path().join("netbox.token"), &labs.netbox.token);
         let file = folder.path().join("fleet.toml");
         std::fs::write(&file, configuration(&netbox.url, &old.recorder.url, &new.recorder.url, sweep_seconds)).unwrap();
+        let log = ToldOnPanic(folder.path().join("data.log"));
         let hub = Running::start(&folder.path().join("data"), &["--config", file.to_str().unwrap()]).await.unwrap();
         let api = tokio::sync::Mutex::new((hub.api().await.unwrap(), Instant::now()));
         let step = Mutex::new(("start".to_owned(), Instant::now()));
-        let log = ToldOnPanic(folder.path().join("data.log"));
         Self { labs, netbox, clusters: [old, new], hub, api, measured: Mutex::default(), step, _log: log, _folder: folder }
     }
 

@@ -259,6 +259,11 @@ impl Story {
         self.run.entity.site().unwrap()
     }
 
+    /// The events of the last step, and what the plan added.
+    pub fn in_words(&self) -> Vec<String> {
+        [self.told(&self.last.events), self.told(&self.last.planned)].concat()
+    }
+
     pub fn came(&self) -> &Came {
         &self.last
     }

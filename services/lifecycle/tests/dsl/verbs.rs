@@ -1,9 +1,9 @@
 //! What people ask, and the standard beginnings of a story.
 
-use super::{Given, asked, happened, netbox, seen, slurm};
+use super::{Given, START, asked, at, happened, netbox, says, seen, slurm};
 use fleet_schemas::{
-    Activate, Annotate, Ask, Baseline, Drain, EndMaintenance, LiftHold, Maintain, NotBuilt, Phase, PhaseChanged, PlaceHold, Quarantine,
-    Resume, Stage, Then, Timestamp, Validate,
+    Activate, Annotate, Ask, Baseline, ConditionChanged, ConditionReport, Drain, Effect, EndMaintenance, LiftHold, Maintain, NotBuilt, Phase, PhaseChanged, PlaceHold, Quarantine,
+    Resume, Severity, Stage, Then, Timestamp, Validate,
 };
 
 pub fn baseline(phase: Phase) -> Ask {
@@ -94,4 +94,20 @@ pub fn put(phase: Phase, stage: Option<Stage>) -> Given {
     let then = (phase == Phase::Draining).then_some(Then::Stay);
     let (edge, guards, reason) = ("20".into(), vec![], String::new());
     happened(PhaseChanged { from: None, to: phase, edge, stage, cause: stage.map(|_| "Test".into()), then, until: None, guards, reason })
+}
+
+/// A problem of a type that this build does not have, with this effect, holds.
+pub fn effect(effect: Effect) -> Given {
+    let report = ConditionReport { message: "it is so".into(), ..says("TestProblem", "True", "Test") };
+    happened(ConditionChanged {
+        report,
+        severity: Severity::Critical,
+        effects: vec![effect],
+        source: "hub".into(),
+        site: at("lhr1"),
+        source_seq: None,
+        observed_at: START,
+        last_transition_at: START,
+        confirmed_live: true,
+    })
 }

@@ -6,4 +6,9 @@
 #[path = "../dsl/mod.rs"]
 mod dsl;
 
-mod try_out;
+mod conditions;
+mod deadlines;
+mod edges;
+mod netbox;
+mod site;
+mod slurm;

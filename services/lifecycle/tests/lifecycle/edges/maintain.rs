@@ -1,0 +1,105 @@
+//! Edge 17: people work on it, and are done.
+
+use crate::dsl::*;
+use fleet_schemas::{DAY, HOUR, Phase};
+use fleet_schemas::Phase::{Discovered, Enrolled, InService, Maintenance, OutForRepair, Provisioned, Quarantined, Ready};
+
+#[test]
+fn at_rest_it_is_at_once() {
+    given([ready()])
+        .when(maintain())
+        .then(["Ready -> Maintenance by 17"])
+        .and_plans(["MaintenanceInProgress=True Maintenance"])
+        .after(30 * DAY)
+        .then_nothing();
+}
+
+#[test]
+fn in_service_it_is_a_drain_that_leads_there() {
+    given([in_service()])
+        .when(maintain())
+        .then(["operation maintain of alice", "InService -> Draining by 17, then maintenance", "wait drain +7d"])
+        .and_plans(["planned slurm-drain of gpu01 \"fleet:<task> on purpose\" for on purpose"])
+        .seen(slurm("IDLE+DRAIN").own())
+        .is_in(Maintenance);
+}
+
+#[test]
+fn new_work_is_kept_away_meanwhile() {
+    given([ready(), seen(slurm("IDLE"))])
+        .when(maintain())
+        .and_plans([
+            "planned slurm-drain of gpu01 \"fleet:<task> Maintenance\" for Maintenance",
+            "MaintenanceInProgress=True Maintenance",
+        ]);
+}
+
+#[test]
+fn from_every_phase_at_rest() {
+    for phase in Phase::ALL {
+        let story = given([discovered(), put(*phase, None)]).when(maintain());
+        match phase {
+            Discovered | Enrolled | Provisioned | Ready | Quarantined | OutForRepair => {
+                story.is_in(Maintenance);
+            }
+            InService => {
+                story.is_in(Phase::Draining);
+            }
+            _ => {
+                story.then_refused("phase-forbids");
+            }
+        }
+    }
+}
+
+#[test]
+fn back_through_validation_or_to_where_it_was_never_provisioned() {
+    let rows = [(Ready, Ready), (Provisioned, Ready), (Quarantined, Ready), (Discovered, Discovered), (Enrolled, Enrolled)];
+    for (before, then) in rows {
+        given([discovered(), put(before, None), asked(maintain())])
+            .when(end_maintenance())
+            .is_in(then)
+            .says_of_itself("MaintenanceInProgress", "False Ended");
+    }
+    given([in_service(), asked(maintain()), drained()])
+        .when(end_maintenance())
+        .then(["Maintenance -> Validating by 17"])
+        .and_plans([
+            "skipped validate: the role profile names no suite",
+            "skipped burn-in: the role profile names no suite",
+            "Validating -> Ready by 7",
+            "MaintenanceInProgress=False Ended",
+        ]);
+}
+
+#[test]
+fn an_announced_end_that_passes_becomes_attention_and_is_armed_again() {
+    given([ready()])
+        .when(maintain_until(START.plus(4 * HOUR)))
+        .then(["Ready -> Maintenance by 17, until +14394s", "wait maintenance-end +14394s"])
+        .after(3 * HOUR)
+        .then_nothing()
+        .after(2 * HOUR)
+        .then([
+            "attention maintenance: the announced end of the maintenance has passed (end-maintenance)",
+            "wait maintenance-end +7d",
+        ])
+        .after(7 * DAY)
+        .then(["wait maintenance-end +7d"])
+        .when(end_maintenance())
+        .then(["attention maintenance cleared", "Maintenance -> Validating by 17"])
+        .after(30 * DAY)
+        .then_nothing();
+}
+
+#[test]
+fn an_end_in_the_past_is_none() {
+    for until in [START, START.plus(-DAY)] {
+        given([ready()]).when(maintain_until(until)).then_refused("invalid").because("a time to come", &until.to_string(), "give a later time");
+    }
+}
+
+#[test]
+fn only_a_maintenance_ends() {
+    given([ready()]).when(end_maintenance()).then_refused("phase-forbids").because("Maintenance", "Ready", "activate, quarantine, maintain");
+}
