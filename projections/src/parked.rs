@@ -28,7 +28,7 @@ pub(crate) async fn feed(db: Db, log: Arc<dyn EventLog>, at: TopicPartition, can
     }
 }
 
-/// One row a parked input: parking it again (it is at least once) changes nothing. What cannot be decoded is passed over, it is shown nowhere else.
+/// One row a parked input: parking it again (it is at least once) changes nothing. What cannot be decoded is passed over and logged.
 async fn write(db: &Db, stored: &Stored) -> Result<(), Error> {
     let mut transaction = db.write.begin_with("BEGIN IMMEDIATE").await?;
     match decode::<Parked>(&stored.record.value) {

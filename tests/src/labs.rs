@@ -159,9 +159,9 @@ impl NetboxLab {
         }
     }
 
-    /// A change of NetBox by its user `admin`.
+    /// A change of NetBox by its user `admin`; null = without a body.
     pub async fn change(&self, method: Method, path: &str, body: &Value) -> anyhow::Result<Changed> {
-        self.send(method, path, Some(body)).await
+        self.send(method, path, Some(body).filter(|b| !b.is_null())).await
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Changed> {

@@ -85,6 +85,18 @@ impl Recorder {
         self.shared.calls().iter().filter(|c| c.path.starts_with(path)).cloned().collect()
     }
 
+    /// The calls that were under way between two instants, one a line, for people.
+    pub fn log(&self, from: Instant, to: Instant) -> String {
+        let at = |t: Instant| t.saturating_duration_since(from).as_secs_f64() - from.saturating_duration_since(t).as_secs_f64();
+        let calls = self.shared.calls();
+        let under_way = calls.iter().filter(|c| c.asked_at <= to && c.answer.as_ref().is_none_or(|a| a.at >= from));
+        let line = |c: &Call| {
+            let came = c.answer.as_ref().map_or_else(|| "nothing yet".to_owned(), |a| format!("{} at {:+.3} s", a.status, at(a.at)));
+            format!("      {:+.3} s  {} {}  {came}", at(c.asked_at), c.method, c.path.chars().take(120).collect::<String>())
+        };
+        under_way.map(line).collect::<Vec<_>>().join("\n")
+    }
+
     /// The first answer after `since` that shows something.
     pub fn first(&self, since: Instant, shows: impl Fn(&Call, &Answered) -> bool) -> Option<Answered> {
         let calls = self.shared.calls();

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
+mod api;
 mod fmctl;
 mod rebuild;
+mod tidy;
 #[allow(dead_code, reason = "shared with the journal's own tests, which use all of it")]
 #[path = "../../services/journal/tests/journal/world.rs"]
 mod world;

@@ -39,10 +39,7 @@ async fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
     let output = output::Output::from(matches);
     match matches.subcommand() {
         Some(("completion", m)) => args::completion(m),
-        Some(("version", _)) => {
-            println!("fmctl {}", env!("CARGO_PKG_VERSION"));
-            Ok(())
-        }
+        Some(("version", _)) => output::print(&format!("fmctl {}\n", env!("CARGO_PKG_VERSION"))),
         Some((name, m)) => {
             let api = api::Api::new(context::Context::load(matches)?)?;
             match name {

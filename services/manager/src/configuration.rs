@@ -274,17 +274,20 @@ pub fn check(file: &Path) -> anyhow::Result<()> {
         let netbox = read.netbox.iter().find(|n| n.sites.contains(&site.name)).map_or("none", |n| n.instance.as_str());
         let slurm = site.slurm.as_ref().map_or("none", |s| s.url.as_str());
         let roles: Vec<_> = site.roles.keys().map(String::as_str).collect();
-        println!("site {}: netbox {netbox}, slurm {slurm}, roles {}", site.name, roles.join(", "));
+        crate::print::lines(&format!("site {}: netbox {netbox}, slurm {slurm}, roles {}", site.name, roles.join(", ")));
         if let Some(file) = site.slurm.as_ref().map(|s| &s.jwt_file).filter(|f| !f.exists()) {
             bail!("site {}: jwt_file {} does not exist", site.name, file.display());
         }
     }
     for netbox in &read.netbox {
-        println!("netbox {}: {}, every {} s, whole every {} s", netbox.instance, netbox.url, netbox.interval_seconds, netbox.sweep_seconds);
+        crate::print::lines(&format!(
+            "netbox {}: {}, every {} s, whole every {} s",
+            netbox.instance, netbox.url, netbox.interval_seconds, netbox.sweep_seconds
+        ));
         if !netbox.token_file.exists() {
             bail!("netbox {}: token_file {} does not exist", netbox.instance, netbox.token_file.display());
         }
     }
-    println!("{}: fine", file.display());
+    crate::print::lines(&format!("{}: fine", file.display()));
     Ok(())
 }

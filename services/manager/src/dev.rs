@@ -144,9 +144,10 @@ fn greet(folder: &Folder, url: &str, simulated: bool) -> anyhow::Result<()> {
     let context = folder.write_context(url)?;
     let what =
         if simulated { "a simulated world with staff who type what is planned" } else { "the systems of your configuration, read only" };
-    println!("fleet-manager runs: {url}");
-    println!("  it looks at {what}");
-    println!("  fmctl: export FM_CONTEXT={}   (client {OPERATOR})", context.display());
+    crate::print::lines(&format!(
+        "fleet-manager runs: {url}\n  it looks at {what}\n  fmctl: export FM_CONTEXT={}   (client {OPERATOR})",
+        context.display()
+    ));
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod configuration;
 mod dev;
 mod embedded;
 mod folder;
+mod print;
 mod projections;
 mod replay;
 mod sink;

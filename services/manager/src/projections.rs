@@ -47,13 +47,13 @@ pub async fn list(data: &Path) -> anyhow::Result<()> {
     match holder(data)? {
         Holder::Process(folder) => {
             let answer = call(&folder, reqwest::Method::GET, "/admin/projections", None).await?;
-            println!("{answer:#}");
+            crate::print::lines(&format!("{answer:#}"));
         }
         Holder::Nobody(folder, log) => {
             let (number, next) = embedded::open_generations(&folder, log).await?.list().await?;
-            println!("generation {number} serves; nobody feeds it now");
+            crate::print::lines(&format!("generation {number} serves; nobody feeds it now"));
             for (partition, next) in next {
-                println!("  partition {partition}: read up to offset {next}");
+                crate::print::lines(&format!("  partition {partition}: read up to offset {next}"));
             }
         }
     }
@@ -66,33 +66,34 @@ pub async fn rebuild(data: &Path, flip_anyway: bool) -> anyhow::Result<ExitCode>
         Holder::Process(folder) => {
             let body = serde_json::json!({"flip_anyway": flip_anyway});
             let a = call(&folder, reqwest::Method::POST, "/admin/projections/rebuild", Some(body)).await?;
-            println!(
+            crate::print::lines(&format!(
                 "generation {}: {} devices, {} decisions in {:.2} s",
                 a["generation"],
                 a["devices"],
                 a["decisions"],
                 a["seconds"].as_f64().unwrap_or(0.0)
-            );
+            ));
             let told = a["differences"].as_array().into_iter().flatten();
             (told.map(|d| d.to_string()).collect::<Vec<_>>(), a["flipped"] == true)
         }
         Holder::Nobody(folder, log) => {
             let built = embedded::open_generations(&folder, log).await?.rebuild(flip_anyway).await?;
-            println!(
+            crate::print::lines(&format!(
                 "generation {}: {} devices, {} decisions in {:.2} s",
                 built.generation,
                 built.devices,
                 built.decisions,
                 built.took.as_secs_f64()
-            );
+            ));
             (built.differences.iter().map(|d| format!("{d:?}")).collect(), built.flipped)
         }
     };
-    differences.iter().for_each(|d| println!("differs: {d}"));
-    println!(
-        "{}",
-        if differences.is_empty() { "row for row the same as the one that served" } else { "not the same as the one that served" }
-    );
-    println!("{}", if flipped { "it serves now" } else { "the one before serves on; --flip-anyway lets the new one serve" });
+    differences.iter().for_each(|d| crate::print::lines(&format!("differs: {d}")));
+    crate::print::lines(if differences.is_empty() {
+        "row for row the same as the one that served"
+    } else {
+        "not the same as the one that served"
+    });
+    crate::print::lines(if flipped { "it serves now" } else { "the one before serves on; --flip-anyway lets the new one serve" });
     Ok(if flipped { ExitCode::SUCCESS } else { ExitCode::from(9) })
 }

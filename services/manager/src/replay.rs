@@ -19,23 +19,23 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<ExitCode> {
     for partition in 0..topics.partitions {
         let (_, found) = replay::partition(&*log, &topics, partition).await;
         let verdict = if found.sound() { "sound" } else { "NOT SOUND" };
-        println!(
+        crate::print::lines(&format!(
             "partition {partition}: {} records, {} decisions, {} dropped by the fence, {} streams: {verdict}",
             found.records, found.decisions, found.dropped, found.streams
-        );
+        ));
         for line in found.forked.iter().chain(&found.broken) {
-            println!("  {line}");
+            crate::print::lines(&format!("  {line}"));
         }
         decisions += found.decisions;
         sound &= found.sound();
     }
     let took = started.elapsed().as_secs_f64();
-    println!(
+    crate::print::lines(&format!(
         "{decisions} decisions in {took:.2} s, {:.0} a second, at most {} MiB of memory",
         decisions as f64 / took.max(1e-9),
         peak_mib()
-    );
-    println!("{}", if sound { "every chain verifies" } else { "the journal is not sound" });
+    ));
+    crate::print::lines(if sound { "every chain verifies" } else { "the journal is not sound" });
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(INTEGRITY) })
 }
 

@@ -19,7 +19,7 @@ pub fn run(args: TranslateArgs) -> anyhow::Result<ExitCode> {
     };
     let lines = translate_file(system, &options, &read(&args.file)?);
     let failed = lines.iter().any(|l| l.get("error").is_some());
-    lines.iter().for_each(|line| println!("{line}"));
+    lines.iter().for_each(|line| crate::print::lines(&line.to_string()));
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

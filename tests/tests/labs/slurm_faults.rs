@@ -36,6 +36,14 @@ async fn killed(story: &Story, cluster: &Cluster, device: &str) {
         found.phase("InService").unwrap();
     }
     lab.run(&["start", device]).await.unwrap();
+    let answering = || async {
+        let node = truth::nodes(cluster).await?.remove(device).ok_or("no such node")?;
+        if node.is("NOT_RESPONDING") { Err(format!("{:?}", node.tokens)) } else { Ok(node) }
+    };
+    if until_within(PATIENCE, "its slurmd answers", answering).await.is("DOWN") {
+        // 24.11 keeps the reason of the death before, appends to it, and then does not know its own reason again.
+        cluster.lab.typed(&format!("scontrol update nodename={device} state=resume")).await.unwrap();
+    }
     story.until("its slurmd is back", device, |d| d.has("SlurmSchedulable", "True", "Idle")).await;
 }
 

@@ -16,6 +16,8 @@ pub const INTERVAL: Duration = Duration::from_secs(2);
 pub const BOUND: Duration = Duration::from_secs(4);
 /// Until the labs do what they are told: SLURM takes half a minute to give a dead node up.
 pub const PATIENCE: Duration = Duration::from_secs(90);
+/// What takes longer is shown call by call.
+const SLOW: Duration = Duration::from_secs(1);
 /// Tokens of the API live ten minutes.
 const TOKEN_LIFE: Duration = Duration::from_secs(300);
 
@@ -151,6 +153,9 @@ impl Story {
         let answer = recorder.first(since, shows).unwrap_or_else(|| panic!("{what}: the API shows it, and no answer of the source did"));
         self.measure(what, answer.at, seen);
         let took = seen.duration_since(answer.at);
+        if took > SLOW {
+            println!("{}", recorder.log(answer.at, seen));
+        }
         assert!(took <= BOUND, "{what}: {took:?} after the source's answer, more than {BOUND:?}");
     }
 

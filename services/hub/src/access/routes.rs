@@ -14,6 +14,18 @@ macro_rules! scoped {
 scoped! { ; A; A, B; A, B, C; A, B, C, D; A, B, C, D, E; }
 
 /// A router that takes only handlers whose first argument is a [`Granted`]: a route without a scope does not compile.
+///
+/// ```
+/// use fleet_hub::access::{DeviceRead, Granted, Routes};
+/// async fn guarded(_: Granted<DeviceRead>) {}
+/// Routes::default().get("/guarded", guarded);
+/// ```
+/// The same without the grant:
+/// ```compile_fail
+/// use fleet_hub::access::{DeviceRead, Granted, Routes};
+/// async fn open() {}
+/// Routes::default().get("/open", open);
+/// ```
 #[derive(Default)]
 pub struct Routes(Router<Arc<Hub>>);
 

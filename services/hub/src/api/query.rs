@@ -109,7 +109,7 @@ pub(crate) fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let read = serde_path_to_error::deserialize(&mut reader);
     let value = read.map_err(|e| {
         let path = e.path().to_string();
-        Problem::invalid(if path == "." { "body" } else { &path }, e.into_inner().to_string())
+        Problem::invalid(if matches!(path.as_str(), "." | "?") { "body" } else { &path }, e.into_inner().to_string())
     })?;
     reader.end().map_err(|e| Problem::invalid("body", e.to_string()))?;
     Ok(value)

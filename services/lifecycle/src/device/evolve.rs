@@ -2,7 +2,8 @@
 
 use super::state::{Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
 use fleet_schemas::{
-    ConditionChanged, DeviceEvent, Phase, PhaseChanged, SiteId, Source, SourceSeq, TaskKind, TaskPlanned, Timestamp, WaitKind,
+    ConditionChanged, DeviceEvent, InventoryChanged, OperationStarted, Phase, PhaseChanged, SchedulerChanged, SiteId, Source, SourceSeq,
+    TaskDone, TaskKind, TaskPlanned, Timestamp, WaitKind,
 };
 
 /// Marks that are remembered: enough to know an old drain of ours for what it is.
@@ -11,12 +12,7 @@ const MARKS: usize = 16;
 /// Folds an event in.
 pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
     match event {
-        DeviceEvent::InventoryChanged(e) => {
-            let site = e.inventory.site.clone();
-            device.site.get_or_insert_with(|| site.clone());
-            device.inventory = Some(e.inventory.clone());
-            seen(device, Source::Netbox, &site, &e.source_seq);
-        }
+        DeviceEvent::InventoryChanged(e) => inventory_changed(device, e),
         DeviceEvent::DeviceMoved(e) => {
             device.profile_site.get_or_insert_with(|| e.from.clone());
             device.site = Some(e.to.clone());
@@ -32,44 +28,19 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
             device.untested.insert(e.stage);
         }
         DeviceEvent::ConditionChanged(e) => condition_changed(device, e),
-        DeviceEvent::SchedulerChanged(e) => {
-            device.scheduler = e.section.clone();
-            if let Some(site) = device.site.clone() {
-                seen(device, Source::Slurm, &site, &e.source_seq);
-            }
-        }
+        DeviceEvent::SchedulerChanged(e) => scheduler_changed(device, e),
         DeviceEvent::HoldPlaced(e) => {
             let hold = Hold { by: e.by.clone(), reason: e.reason.clone(), since: at, expires_at: e.expires_at };
             device.holds.insert(e.name.clone(), hold);
         }
-        DeviceEvent::HoldLifted(e) => {
-            device.holds.remove(&e.name);
-            device.waits.remove(&(WaitKind::HoldExpiry, e.name.clone()));
-            if e.name == "moved" {
-                device.profile_site = None;
-            }
-        }
-        DeviceEvent::OperationStarted(e) => {
-            device.operation = Some(Operation {
-                id: e.operation,
-                verb: e.verb.clone(),
-                by: e.by.clone(),
-                reason: e.reason.clone(),
-                since: at,
-                deadline: e.deadline,
-            });
-        }
+        DeviceEvent::HoldLifted(e) => hold_lifted(device, &e.name),
+        DeviceEvent::OperationStarted(e) => device.operation = Some(operation(e, at)),
         DeviceEvent::OperationEnded(_) => {
             device.operation = None;
             device.waits.remove(&(WaitKind::Schedulable, String::new()));
         }
         DeviceEvent::TaskPlanned(e) => task_planned(device, e, at),
-        DeviceEvent::TaskDone(e) => {
-            if let Some(task) = device.tasks.get_mut(&e.task) {
-                task.state = TaskState::Done;
-            }
-            device.tasks.retain(|id, task| *id != e.task || task.kind == TaskKind::SlurmDrain);
-        }
+        DeviceEvent::TaskDone(e) => task_done(device, e),
         DeviceEvent::TaskWithdrawn(e) => {
             device.tasks.remove(&e.task);
         }
@@ -81,9 +52,8 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
             device.attention.remove(&e.name);
         }
         DeviceEvent::WaitArmed(e) => {
-            device
-                .waits
-                .insert((e.wait, e.name.clone()), WaitState { since: e.since, due: e.due, judge_at: e.judge_at, unobservable: None });
+            let wait = WaitState { since: e.since, due: e.due, judge_at: e.judge_at, unobservable: None };
+            device.waits.insert((e.wait, e.name.clone()), wait);
         }
         DeviceEvent::DeadlineUnobservable(e) => {
             if let Some(wait) = device.waits.get_mut(&(e.wait, String::new())) {
@@ -96,6 +66,42 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
             device.accepted_status = None;
         }
     }
+}
+
+fn inventory_changed(device: &mut Device, e: &InventoryChanged) {
+    let site = e.inventory.site.clone();
+    device.site.get_or_insert_with(|| site.clone());
+    device.inventory = Some(e.inventory.clone());
+    seen(device, Source::Netbox, &site, &e.source_seq);
+}
+
+fn scheduler_changed(device: &mut Device, e: &SchedulerChanged) {
+    device.scheduler = e.section.clone();
+    if let Some(site) = device.site.clone() {
+        seen(device, Source::Slurm, &site, &e.source_seq);
+    }
+}
+
+/// The hold of a move keeps the old site's profile in force; lifted, the new site's applies.
+fn hold_lifted(device: &mut Device, name: &str) {
+    device.holds.remove(name);
+    device.waits.remove(&(WaitKind::HoldExpiry, name.to_owned()));
+    if name == "moved" {
+        device.profile_site = None;
+    }
+}
+
+fn operation(e: &OperationStarted, at: Timestamp) -> Operation {
+    let (verb, by, reason) = (e.verb.clone(), e.by.clone(), e.reason.clone());
+    Operation { id: e.operation, verb, by, reason, since: at, deadline: e.deadline }
+}
+
+/// A drain that was seen done stays known, so that its loss is noticed.
+fn task_done(device: &mut Device, e: &TaskDone) {
+    if let Some(task) = device.tasks.get_mut(&e.task) {
+        task.state = TaskState::Done;
+    }
+    device.tasks.retain(|id, task| *id != e.task || task.kind == TaskKind::SlurmDrain);
 }
 
 fn phase_changed(device: &mut Device, e: &PhaseChanged, at: Timestamp) {

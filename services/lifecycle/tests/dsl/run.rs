@@ -2,7 +2,7 @@
 //! decision, folded in at its time. Beside that, every step is held to what holds of every step (see [`Run::step`]).
 
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Observed, Reference, Refusal, Request, Sighting, Wait};
-use fleet_schemas::{Actor, Ask, DecisionId, Event, Fact, NAMESPACE, SiteId, Source, SourceSeq, StreamId, Timestamp};
+use fleet_schemas::{Actor, Ask, DecisionId, Event, Fact, NAMESPACE, Payload, SiteId, Source, SourceSeq, StreamId, Timestamp};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -191,7 +191,6 @@ impl Run {
     }
 }
 
-fn bytes(came: &Came) -> String {
-    let payloads: Vec<_> = came.all().map(Event::encode).collect();
-    format!("{payloads:?} {:?} {:?}", came.note, came.refusal)
+fn bytes(came: &Came) -> (Vec<Payload>, Option<&'static str>, Option<&Refusal>) {
+    (came.all().map(Event::encode).collect(), came.note, came.refusal.as_ref())
 }

@@ -18,7 +18,7 @@ fn failed_is_quarantine_by_whoever_set_it() {
             "wait drain +7d",
             "edit by carol: status: active -> failed: quarantine accepted",
         ])
-        .and_plans(["planned slurm-drain of gpu01 \"fleet:<task> status active -  failed in NetBox\" for status active -> failed in NetBox"])
+        .and_plans(["planned slurm-drain of gpu01 \"fleet:<task> status active -> failed in NetBox\" for status active -> failed in NetBox"])
         .says_of_itself("NetboxLifecycleDrift", "absent");
 }
 
@@ -35,7 +35,7 @@ fn the_map() {
         (ready, Ready, "offline", "maintain accepted", Maintenance, "absent"),
         (|| quarantined().and(drained()), Quarantined, "offline", "maintain accepted", Maintenance, "absent"),
         (draining, Draining, "offline", "maintain phase-forbids", Draining, "True Refused"),
-        (ready, Ready, "active", "agrees", Ready, "absent"),
+        (|| in_service().and(seen(netbox().status("staged"))), InService, "active", "agrees", InService, "absent"),
         (in_maintenance, Maintenance, "active", "unmapped", Maintenance, "True Unmapped"),
         (quarantined, Quarantined, "active", "unmapped", Quarantined, "True Unmapped"),
         (in_service, InService, "decommissioning", "decommission not-available", InService, "True Refused"),
@@ -52,13 +52,6 @@ fn the_map() {
         assert!(story.in_words().contains(&judged), "{phase}, {status}: {:?}", story.in_words());
         story.is_in(after).says_of_itself("NetboxLifecycleDrift", drift);
     }
-}
-
-/// Only what the row says: `active` on a Ready device whose NetBox status had been another.
-#[test]
-fn active_on_a_ready_device_activates_it_where_the_table_does_not_agree_already() {
-    // `active` is a Ready device's status by the table: the edit agrees with the phase.
-    edited(ready(), "status", "failed", "active").then(["inventory: status", "edit by carol: status: failed -> active: agrees"]).is_in(Ready);
 }
 
 #[test]
