@@ -8,10 +8,12 @@ pub mod labs;
 pub mod recorder;
 pub mod redecide;
 mod running;
+mod simulated;
 mod waiting;
 
 pub use api::{Answer, Api};
 pub use running::{Running, binary};
+pub use simulated::configure;
 pub use waiting::{until, until_within};
 
 /// Installs the one provider of cryptography; to be called first in every test that speaks HTTP or signs.

@@ -5,6 +5,7 @@
 mod api;
 mod fmctl;
 mod rebuild;
+mod scenarios;
 mod tidy;
 #[allow(dead_code, reason = "shared with the journal's own tests, which use all of it")]
 #[path = "../../services/journal/tests/journal/world.rs"]

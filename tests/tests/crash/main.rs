@@ -53,29 +53,6 @@ impl Bed {
     }
 }
 
-/// A configuration for a simulated world that lives in this process.
-fn configure(sim: &fleet_sim::Sim, folder: &Path) -> PathBuf {
-    let mut text = String::new();
-    std::fs::write(folder.join("netbox.token"), &sim.netbox.token).unwrap();
-    for face in &sim.sites {
-        std::fs::write(folder.join(format!("{}.jwt", face.site)), &face.slurm_jwt).unwrap();
-        text.push_str(&format!(
-            "[[sites]]\nname = \"{0}\"\n[sites.slurm]\nurl = \"{1}\"\nuser = \"{2}\"\njwt_file = \"{0}.jwt\"\ninterval_seconds = 1\n\
-             [sites.roles.gpu-node]\nscheduler = \"slurm\"\nworkload_proofs = [\"slurm-idle\"]\n",
-            face.site, face.slurm_url, face.slurm_user
-        ));
-    }
-    let sites: Vec<_> = sim.sites.iter().map(|s| format!("\"{}\"", s.site)).collect();
-    text.push_str(&format!(
-        "[[netbox]]\ninstance = \"sim\"\nurl = \"{}\"\ntoken_file = \"netbox.token\"\nsites = [{}]\ninterval_seconds = 1\nsweep_seconds = 5\n",
-        sim.netbox.url,
-        sites.join(", ")
-    ));
-    let path = folder.join("config.toml");
-    std::fs::write(&path, text).unwrap();
-    path
-}
-
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -88,7 +65,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_decided_twice() {
     let options = fleet_sim::Options { sites: 2, devices: DEVICES, seed: 1, people: true, pace: 20.0 };
     let sim = fleet_sim::start(options).await.unwrap();
     let folder = TempDir::new().unwrap();
-    let config = configure(&sim, folder.path());
+    let config = fleet_tests::configure(&sim, folder.path());
     let bed = Bed { folder, port: free_port(), config };
     // By id: the world's people rename devices.
     let names: Vec<String> = sim.world.devices().iter().map(|d| DeviceId::from_netbox("sim", d.id as i64).to_string()).collect();

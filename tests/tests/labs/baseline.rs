@@ -33,7 +33,9 @@ pub async fn each_phase_with_its_evidence(story: &Story) {
     }
     let refused = story.fmctl(&["get", "devices", "--site", "dc4", "--filter", "phase = Discovered", "-o", "name"]).await;
     assert_eq!((refused.0, refused.1.trim()), (0, ""), "dc4 has no profile, and so no phase");
-    for (device, phase) in [("gpu01", "InService"), ("gpu02", "InService"), ("gpu22", "Quarantined"), ("gpu03", "Ready"), ("gpu15", "Discovered")] {
+    for (device, phase) in
+        [("gpu01", "InService"), ("gpu02", "InService"), ("gpu22", "Quarantined"), ("gpu03", "Ready"), ("gpu15", "Discovered")]
+    {
         story.until("its phase", device, |d| d.phase(phase)).await;
     }
     let quarantined = story.device("gpu22").await.unwrap();
@@ -57,7 +59,7 @@ async fn preview(story: &Story, site: &str) {
         for row in &rows {
             let name = row["name"].as_str().unwrap_or_default();
             let item = shown.get(name).ok_or_else(|| format!("{name} is not shown"))?;
-            let (phase, says) = expected(row, nodes.as_ref());
+            let (phase, says) = expected(row, nodes.as_ref())?;
             agrees(item, phase, &says).map_err(|why| format!("{name}: {why}: {item}"))?;
             *counts.entry(phase.unwrap_or("undecided").to_owned()).or_default() += 1;
         }
@@ -76,18 +78,21 @@ async fn proposals(story: &Story, site: &str) -> Result<(BTreeMap<String, Value>
     Ok((items.into_iter().map(|i| (i["name"].as_str().unwrap_or_default().to_owned(), i)).collect(), rows))
 }
 
-/// The map of the baseline, restated: the phase, and what evidence or problem must say.
-fn expected(row: &Value, nodes: Option<&BTreeMap<String, SlurmNode>>) -> (Option<&'static str>, Vec<String>) {
+/// A phase, and what evidence or problem must say.
+type Expected = (Option<&'static str>, Vec<String>);
+
+/// The map of the baseline, restated.
+fn expected(row: &Value, nodes: Option<&BTreeMap<String, SlurmNode>>) -> Result<Expected, String> {
     let status = row["status"]["value"].as_str().unwrap_or_default();
     let node = nodes.zip(row["custom_fields"]["slurm_node"].as_str()).and_then(|(nodes, link)| nodes.get(link));
     let mut says = vec![format!("NetBox status {status}")];
     if nodes.is_some() {
-        let [(_, member, _), (_, schedulable, reason), ..] = truth::conditions(node);
+        let [(_, member, _), (_, schedulable, reason), ..] = truth::conditions(node)?;
         says.extend([format!("SlurmMember {member}"), format!("SlurmSchedulable {schedulable} ({reason})")]);
     }
     // The seed's own words for phases are none of ours.
     let no_evidence = "fleet_phase `planned` is no phase of ours: no evidence".to_owned();
-    match (status, nodes, node) {
+    Ok(match (status, nodes, node) {
         ("active", None, _) => (Some("Ready"), [says, vec![no_evidence]].concat()),
         ("active", Some(_), Some(_)) => (Some("InService"), [says, vec![no_evidence]].concat()),
         ("active", Some(_), None) => (None, [says, vec!["NetBox says active, SlurmMember is False".into()]].concat()),
@@ -95,7 +100,7 @@ fn expected(row: &Value, nodes: Option<&BTreeMap<String, SlurmNode>>) -> (Option
         ("failed", _, None) => (Some("Quarantined"), [says, vec![no_evidence]].concat()),
         (other, _, None) => (None, [says, vec![format!("NetBox status {other} says nothing of a device that runs")]].concat()),
         (_, None, Some(_)) => unreachable!("no nodes, no node"),
-    }
+    })
 }
 
 fn agrees(item: &Value, phase: Option<&str>, says: &[String]) -> Result<(), String> {

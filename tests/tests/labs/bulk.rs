@@ -2,8 +2,7 @@
 //! until it commits, long after later ids were.
 
 use crate::netbox_edits::{edit, tells_of};
-use crate::story::{PATIENCE, Story};
-use crate::truth;
+use crate::story::{Device, PATIENCE, Story};
 use fleet_tests::until_within;
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::Method;
@@ -40,7 +39,7 @@ pub async fn overtaken_by_other_edits(story: &Story) {
     let mut overtaking = Vec::new();
     while begun.elapsed() < OPEN {
         let tag = format!("OVER{:06}", overtaking.len());
-        let seen = |d: &crate::story::Device| d.at("/identity/asset_tag", &tag.as_str().into());
+        let seen = |d: &Device| d.at("/identity/asset_tag", &tag.as_str().into());
         let (_, changed) = edit(story, "edited while the bulk is open", OTHER, json!({"asset_tag": tag}), seen).await;
         assert!(!bulk.is_finished(), "the bulk change did not wait");
         overtaking.push(changed.request_id);
@@ -79,5 +78,4 @@ async fn overtaken(story: &Story, bulk: &str, others: &[String]) {
     let (first, last) = (mine.values().map(time).min().unwrap(), mine.values().map(time).max().unwrap());
     let open = last.since(first) / fleet_schemas::SECOND;
     assert!(open >= 40, "the transaction was open for {open} s only");
-    truth::equals(story, "the bulk change").await;
 }

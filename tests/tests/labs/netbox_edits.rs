@@ -16,7 +16,13 @@ pub fn tells_of(request_id: &str) -> impl Fn(&Call, &Answered) -> bool {
 }
 
 /// An edit of a device that must appear within the bound.
-pub async fn edit(story: &Story, what: &str, device: &str, body: Value, wanted: impl Fn(&Device) -> Result<(), String>) -> (Device, Changed) {
+pub async fn edit(
+    story: &Story,
+    what: &str,
+    device: &str,
+    body: Value,
+    wanted: impl Fn(&Device) -> Result<(), String>,
+) -> (Device, Changed) {
     let id = story.device(device).await.unwrap();
     let path = format!("/dcim/devices/{}/", id.netbox_id().unwrap());
     let uuid = id.0["id"].as_str().unwrap().to_owned();

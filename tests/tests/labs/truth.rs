@@ -109,7 +109,9 @@ fn differs(row: &Value, item: &Value, device: &Device, clusters: &BTreeMap<&str,
     let site = row["site"]["slug"].as_str().unwrap_or_default();
     let link = row["custom_fields"]["slurm_node"].as_str();
     let mut found = Vec::new();
-    for (pointer, wanted) in [("/name", &row["name"]), ("/site", &row["site"]["slug"]), ("/role", &row["role"]["slug"]), ("/rack", &row["rack"]["name"])] {
+    for (pointer, wanted) in
+        [("/name", &row["name"]), ("/site", &row["site"]["slug"]), ("/role", &row["role"]["slug"]), ("/rack", &row["rack"]["name"])]
+    {
         if item.pointer(pointer).unwrap_or(&Value::Null) != wanted {
             found.push(format!("in the list {pointer} is {:?}, not {wanted}", item.pointer(pointer)));
         }
@@ -125,7 +127,10 @@ fn differs(row: &Value, item: &Value, device: &Device, clusters: &BTreeMap<&str,
     let node = link.and_then(|link| clusters.get(site)?.get(link));
     found.extend(scheduler(device, link, node));
     match (link, clusters.contains_key(site)) {
-        (Some(_), true) => found.extend(conditions(node).iter().filter_map(|(t, s, r)| device.has(t, s, r).err())),
+        (Some(_), true) => match conditions(node) {
+            Ok(stated) => found.extend(stated.iter().filter_map(|(t, s, r)| device.has(t, s, r).err())),
+            Err(other) => found.push(other),
+        },
         // Nobody looks there.
         _ => found.extend(SLURM_TYPES.iter().filter(|t| !device.condition(t).is_null()).map(|t| format!("{t} is stated at {site}"))),
     }
@@ -179,11 +184,13 @@ fn scheduler(device: &Device, link: Option<&str>, node: Option<&SlurmNode>) -> V
 const SLURM_TYPES: [&str; 4] = ["SlurmMember", "SlurmSchedulable", "SlurmDrained", "SlurmDrainForeign"];
 type Stated = [(&'static str, &'static str, &'static str); 4];
 
-/// The four conditions, restated for the states that these labs get into; any other state fails the test, which then restates it.
-pub fn conditions(node: Option<&SlurmNode>) -> Stated {
-    let Some(n) = node else { return SLURM_TYPES.map(|t| (t, "False", "NotMember")) };
+/// The four conditions, restated for the states in which these labs stay. `Err` = another one, which passes or is to be restated here.
+pub fn conditions(node: Option<&SlurmNode>) -> Result<Stated, String> {
+    let Some(n) = node else { return Ok(SLURM_TYPES.map(|t| (t, "False", "NotMember"))) };
     let known = ["IDLE", "MIXED", "ALLOCATED", "DOWN", "DRAIN", "NOT_RESPONDING"];
-    assert!(n.tokens.iter().all(|t| known.contains(&t.as_str())), "no restatement of {:?}", n.tokens);
+    if let Some(other) = n.tokens.iter().find(|t| !known.contains(&t.as_str())) {
+        return Err(format!("{other} is not restated"));
+    }
     let (drain, busy) = (n.is("DRAIN"), n.alloc_cpus > 0);
     let schedulable = match () {
         () if n.is("DOWN") && n.is("NOT_RESPONDING") => ("False", "NotResponding"),
@@ -208,7 +215,7 @@ pub fn conditions(node: Option<&SlurmNode>) -> Stated {
         () => ("True", "ForeignDrain"),
     };
     let [member, s, d, f] = SLURM_TYPES;
-    [(member, "True", "Listed"), (s, schedulable.0, schedulable.1), (d, drained.0, drained.1), (f, foreign.0, foreign.1)]
+    Ok([(member, "True", "Listed"), (s, schedulable.0, schedulable.1), (d, drained.0, drained.1), (f, foreign.0, foreign.1)])
 }
 
 /// What an answer to the list of nodes says of one node, in either family's shape: its tokens and its CPUs with work.

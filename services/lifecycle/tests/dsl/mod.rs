@@ -9,15 +9,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
+pub mod asks;
 pub mod facts;
 pub mod run;
 pub mod tell;
-pub mod verbs;
+
 pub mod world;
 
 pub use facts::*;
 pub use run::{Came, Run};
-pub use verbs::*;
+pub use asks::*;
 pub use world::*;
 
 use fleet_lifecycle::{Device, Entity, Refusal, Site};

@@ -117,6 +117,11 @@ impl Run {
         DecisionId(Uuid::new_v5(&NAMESPACE, format!("{}/{}", self.stream, self.decisions).as_bytes()))
     }
 
+    /// Something that looks at the state and changes nothing.
+    pub fn looking<T>(&self, subject: &str, look: impl FnOnce(&Context<'_>) -> T) -> T {
+        look(&self.context(&Actor { reach: vec!["*".into()], ..Actor::system(subject) }, "by the way"))
+    }
+
     fn context<'c>(&'c self, actor: &'c Actor, reason: &'c str) -> Context<'c> {
         Context {
             now: self.now,
