@@ -40,7 +40,8 @@ crash: build ## kill -9 at 200 random instants under load (ROUNDS=200 FM_SEED=â€
 	FM_CRASH_ROUNDS=$(or $(ROUNDS),200) cargo test --locked -p fleet-tests --test crash -- --nocapture
 
 bench: setup ## measure, and print the table of docs/BENCHMARKS.md
-	cargo run --locked --release -p fleet-tests --bin bench
+	cargo build --locked --release -p fleet-manager -p fleet-tests --bins
+	$(CARGO_TARGET_DIR)/release/bench
 
 docs: ## check the documents: links, generated tables, review dates
 	cargo test --locked -p fleet-tests --test main -- tidy

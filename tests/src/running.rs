@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// A binary of this workspace, built beside the tests.
+/// A binary of this workspace, built beside this one: in its folder, or in the one above for a test, which stands in `deps`.
 pub fn binary(name: &str) -> PathBuf {
-    let deps = std::env::current_exe().unwrap_or_default();
-    let path = deps.parent().and_then(Path::parent).unwrap_or(Path::new(".")).join(name);
-    assert!(path.exists(), "{} is not built; `make test` builds it, or `cargo build --workspace`", path.display());
-    path
+    let own = std::env::current_exe().unwrap_or_default();
+    let found = own.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.exists());
+    found.unwrap_or_else(|| panic!("{name} is not built beside {}; `make test` builds it, or `cargo build --workspace`", own.display()))
 }
 
 /// A running process.

@@ -61,6 +61,7 @@ fn happen(run: &mut Run, beside: &mut Beside, what: &Happening) {
         }
     };
     steps(&before, &came);
+    run.pass(run.now);
     judge(run, beside);
 }
 

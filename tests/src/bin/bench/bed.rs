@@ -1,0 +1,263 @@
+//! A journal with its read model in this process, filled to size.
+
+use crate::table::{Table, at_least, cpu, short};
+use fleet_journal::{Answer, Config, Journal, Topics};
+use fleet_log::{EventLog, sqlite::SqliteLog};
+use fleet_projections::Generations;
+use fleet_schemas::*;
+use std::{sync::Arc, time::Duration, time::Instant};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub const SITES: u64 = 20;
+/// Observations handed over at once while filling.
+const BATCH: u64 = 2000;
+const PATIENCE: Duration = Duration::from_secs(600);
+
+pub struct Bed {
+    pub folder: TempDir,
+    pub log: Arc<dyn EventLog>,
+    pub journal: Arc<Journal>,
+    pub generations: Arc<Generations>,
+    tasks: JoinSet<Result<(), fleet_log::Error>>,
+    cancel: CancellationToken,
+}
+
+impl Bed {
+    pub async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let log: Arc<dyn EventLog> = Arc::new(SqliteLog::open(&folder.path().join("log")).unwrap());
+        log.ensure(&Topics::specs_embedded()).await.unwrap();
+        let (mut tasks, cancel) = (JoinSet::new(), CancellationToken::new());
+        let journal = Arc::new(Journal::start(Config::new(log.clone(), Topics::embedded()), &mut tasks, cancel.clone()).await.unwrap());
+        let topics = Topics::embedded();
+        let partitions = (0..topics.partitions).map(|p| topics.at(topics::JOURNAL, p)).collect();
+        let generations =
+            Generations::open(&folder.path().join("read"), log.clone(), partitions, topics.at(topics::PARKED, 0)).await.unwrap();
+        let generations = Arc::new(generations);
+        generations.feed().await.unwrap();
+        journal.settled().await;
+        let bed = Self { folder, log, journal, generations, tasks, cancel };
+        bed.register().await;
+        bed
+    }
+
+    async fn register(&self) {
+        for s in 0..SITES {
+            let stream = StreamId::Site(site(s));
+            let source = |source| SourceConfig { source, interval_seconds: 3600, mode: Mode::Observe };
+            self.ask(stream.clone(), RegisterSite { sources: vec![source(Source::Netbox), source(Source::Slurm)] }.into()).await;
+            let profile = RoleProfile {
+                provisioner: Provisioner::External,
+                scheduler: Scheduler::Slurm,
+                dhcp: Dhcp::None,
+                workload_proofs: vec!["slurm-idle".into()],
+                bom: None,
+                firmware: None,
+                validation: None,
+                burn_in: None,
+            };
+            self.ask(stream.clone(), SetRoleProfile { role: "gpu".into(), profile }.into()).await;
+            for source in [Source::Netbox, Source::Slurm] {
+                let fact = SweepCompleted { source, interval_seconds: 3600, count: 0 };
+                self.journal.observe(&[observation(stream.clone(), s, source, 1, fact.into())]).await.unwrap();
+            }
+        }
+    }
+
+    pub async fn ask(&self, stream: StreamId, ask: Ask) -> Answer {
+        self.journal.ask(&command(stream, ask), PATIENCE).await.unwrap()
+    }
+
+    /// Every device once from NetBox and once from SLURM; then until the read model shows them all.
+    pub async fn fill(&self, devices: u64, table: &mut Table) {
+        let (started, before) = (Instant::now(), cpu());
+        for from in (0..devices).step_by(BATCH as usize) {
+            let some: Vec<_> = (from..(from + BATCH).min(devices)).map(netbox).collect();
+            self.journal.observe(&some).await.unwrap();
+        }
+        for from in (0..devices).step_by(BATCH as usize) {
+            let some: Vec<_> = (from..(from + BATCH).min(devices)).map(|i| slurm(i, 1, 0)).collect();
+            self.journal.observe(&some).await.unwrap();
+        }
+        self.caught_up(2 * devices).await;
+        let (took, spent) = (started.elapsed(), cpu() - before);
+        let rate = 2.0 * devices as f64 / took.as_secs_f64();
+        let each = spent.as_micros() as f64 / (2 * devices) as f64;
+        let ours = format!("{rate:.0}/s, {each:.0} µs CPU each, {} in all", short(took));
+        table.row("first sight of every device: observed, decided, projected", "2,000 observations/s", ours, at_least(rate, 2000.0));
+    }
+
+    /// Decisions on the devices there are, until the journal has as many as asked for.
+    pub async fn grow(&self, devices: u64, decisions: u64, table: &mut Table) {
+        let have: u64 = self.journal.statuses().iter().map(|s| s.stats.decisions).sum();
+        let want = decisions.saturating_sub(have);
+        let (started, before) = (Instant::now(), cpu());
+        let (mut sent, mut counter) = (0, 1_000_000);
+        // One device has a history of a thousand decisions; the rest share what is missing.
+        let mut one: Vec<_> = (0..1000).map(|n| slurm(7, counter + n, (n % 2) as i64 + 1)).collect();
+        counter += 1000;
+        while sent < want {
+            let mut some: Vec<_> = (0..BATCH).map(|n| slurm((sent + n) % devices, counter, (counter % 2) as i64 + 1)).collect();
+            some.append(&mut one);
+            self.journal.observe(&some).await.unwrap();
+            sent += BATCH;
+            if sent / devices != (sent - BATCH) / devices {
+                counter += 1;
+            }
+        }
+        self.caught_up(0).await;
+        let took = started.elapsed();
+        let rate = sent as f64 / took.as_secs_f64();
+        let each = (cpu() - before).as_micros() as f64 / sent.max(1) as f64;
+        table.row(
+            "changes on known devices: observed, decided, projected",
+            "2,000 observations/s",
+            format!("{rate:.0}/s, {each:.0} µs CPU each"),
+            at_least(rate, 2000.0),
+        );
+    }
+
+    /// Until every input is decided and every decision is in the read model.
+    pub async fn caught_up(&self, at_least: u64) {
+        let reads = self.generations.reads().borrow().clone();
+        let started = Instant::now();
+        loop {
+            let decided: u64 = self.journal.statuses().iter().map(|s| s.stats.decisions).sum();
+            let mut behind = decided < at_least;
+            for partition in 0..Topics::embedded().partitions {
+                let end = self.log.bounds(Topics::embedded().at(topics::JOURNAL, partition)).await.unwrap().end;
+                behind |= !reads.reached(partition, end - 1, Duration::from_secs(60)).await;
+            }
+            // A command in each partition is decided behind all observations before it.
+            if !behind && self.quiet().await {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "not caught up: {decided} decisions");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn quiet(&self) -> bool {
+        let count = async || self.journal.statuses().iter().map(|s| s.stats.decisions).sum::<u64>();
+        let before = count().await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        count().await == before
+    }
+
+    pub async fn stop(mut self) -> TempDir {
+        self.cancel.cancel();
+        while self.tasks.join_next().await.is_some() {}
+        let cancelled = CancellationToken::new();
+        cancelled.cancel();
+        self.generations.watch(cancelled).await.unwrap();
+        self.folder
+    }
+}
+
+pub fn site(i: u64) -> SiteId {
+    format!("dc{i}").parse().unwrap()
+}
+
+pub fn device(i: u64) -> StreamId {
+    StreamId::Device(DeviceId::from_netbox("bench", i as i64))
+}
+
+pub fn command(stream: StreamId, ask: Ask) -> Command {
+    let now = now();
+    Command {
+        id: CommandId(Uuid::new_v4()),
+        stream,
+        ask: ask.encode(),
+        actor: Actor::system("bench"),
+        reason: "bench".into(),
+        expected_version: None,
+        dry_run: false,
+        issued_at: now,
+        not_after: now.plus(HOUR),
+        trace_id: String::new(),
+    }
+}
+
+fn now() -> Timestamp {
+    use fleet_journal::Clock;
+    fleet_journal::SystemClock.now()
+}
+
+pub fn observation(stream: StreamId, site_no: u64, source: Source, counter: u64, fact: Fact) -> Observation {
+    let at = now();
+    Observation {
+        id: ObservationId(Uuid::new_v4()),
+        stream,
+        fact: fact.encode(),
+        site: site(site_no),
+        source,
+        native_id: "n".into(),
+        source_seq: SourceSeq { epoch: 1, counter },
+        observed_at: at,
+        sent_at: at,
+        received_at: at,
+        client: "bench".into(),
+        trace_id: String::new(),
+    }
+}
+
+fn condition(r#type: &str, holds: bool, reason: &str) -> ConditionReport {
+    let status = if holds { Status::True } else { Status::False };
+    ConditionReport { r#type: r#type.into(), subject: "device".into(), status, reason: reason.into(), message: String::new() }
+}
+
+pub fn netbox(i: u64) -> Observation {
+    let name = format!("gpu{i:06}");
+    let inventory = Inventory {
+        instance: "bench".into(),
+        netbox_id: i as i64,
+        name: Some(name.clone()),
+        display: name.clone(),
+        site: site(i % SITES),
+        role: "gpu".into(),
+        device_type: "h200".into(),
+        serial: Some(format!("SN{i:07}")),
+        asset_tag: Some(format!("AT{i:07}")),
+        rack: Some(format!("r{}", i / 40)),
+        position_tenths: Some(10),
+        face: Some("front".into()),
+        status: "active".into(),
+        fleet_phase: None,
+        tenant: Some("tenant-a".into()),
+        tags: vec!["gpu".into(), "managed".into()],
+        slurm_node: Some(name),
+        slurm_node_from: Some("custom-field".into()),
+    };
+    let conditions = vec![condition("InventoryMatched", true, "Complete"), condition("IdentityConflict", false, "SerialUnique")];
+    observation(device(i), i % SITES, Source::Netbox, 1, NetboxDeviceSeen { inventory, conditions, edits: vec![] }.into())
+}
+
+/// A look that shows `busy` allocated CPUs.
+pub fn slurm(i: u64, counter: u64, busy: i64) -> Observation {
+    let name = format!("gpu{i:06}");
+    let section = SchedulerSection {
+        slurm_node: name.clone(),
+        state: vec![if busy > 0 { "MIXED" } else { "IDLE" }.into()],
+        reservation: None,
+        slurmd_start_time: Some(Timestamp(1_790_000_000_000_000)),
+        cpus: 128,
+        alloc_cpus: busy,
+        partitions: vec!["batch".into(), "burnin".into()],
+        features: vec!["h200".into()],
+        gres: Some("gpu:h200:8".into()),
+        reason: None,
+        reason_user: None,
+        reason_since: None,
+        drain_since: None,
+    };
+    let conditions = vec![
+        condition("SlurmMember", true, "Listed"),
+        condition("SlurmSchedulable", true, if busy > 0 { "Mixed" } else { "Idle" }),
+        condition("SlurmDrained", false, "NotDraining"),
+        condition("SlurmDrainForeign", false, "NotDraining"),
+    ];
+    observation(device(i), i % SITES, Source::Slurm, counter, SlurmNodeSeen { slurm_node: name, conditions, section: Some(section) }.into())
+}

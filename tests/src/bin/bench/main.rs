@@ -1,0 +1,34 @@
+//! `make bench`: measures against the goals of the design and prints one table, which it also keeps in `docs/BENCHMARKS.md`.
+//!
+//! Everything is measured in one run on one machine: a figure means something beside the others of its run. Sizes come from
+//! `FM_BENCH_DEVICES` (100,000) and `FM_BENCH_DECISIONS` (1,000,000).
+
+#![allow(clippy::unwrap_used, reason = "a bench that cannot go on says why by panicking")]
+
+mod bed;
+mod commands;
+mod floors;
+mod observations;
+mod processes;
+mod reads;
+mod table;
+
+use table::Table;
+
+#[tokio::main]
+async fn main() {
+    fleet_tests::crypto();
+    let size = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
+    let (devices, decisions) = (size("FM_BENCH_DEVICES", 100_000), size("FM_BENCH_DECISIONS", 1_000_000));
+    let mut table = Table::new(devices, decisions);
+    floors::measure(&mut table);
+    let bed = bed::Bed::new().await;
+    bed.fill(devices, &mut table).await;
+    observations::measure(&bed, devices, &mut table).await;
+    commands::measure(&bed, devices, &mut table).await;
+    bed.grow(devices, decisions, &mut table).await;
+    reads::measure(&bed, devices, &mut table).await;
+    let folder = bed.stop().await;
+    processes::measure(folder.path(), &mut table).await;
+    table.finish();
+}

@@ -1,0 +1,88 @@
+//! The table: goal, what anchors it, ours, and how the two stand to each other.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+pub struct Table {
+    rows: Vec<[String; 4]>,
+    head: String,
+}
+
+/// Percentiles of a run.
+pub struct Spread(Vec<Duration>);
+
+impl Spread {
+    pub fn new(mut samples: Vec<Duration>) -> Self {
+        samples.sort_unstable();
+        assert!(!samples.is_empty(), "nothing was measured");
+        Self(samples)
+    }
+    pub fn at(&self, share: f64) -> Duration {
+        self.0[((self.0.len() - 1) as f64 * share) as usize]
+    }
+    pub fn text(&self) -> String {
+        format!("p50 {}, p99 {} (n {})", short(self.at(0.5)), short(self.at(0.99)), self.0.len())
+    }
+}
+
+pub fn short(d: Duration) -> String {
+    match d.as_secs_f64() {
+        s if s < 0.001 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.2} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
+/// CPU time of this process so far.
+pub fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // utime and stime, in ticks of 10 ms.
+    Duration::from_millis(10 * (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()))
+}
+
+impl Table {
+    pub fn new(devices: u64, decisions: u64) -> Self {
+        let cores = std::thread::available_parallelism().map_or(0, usize::from);
+        let model = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = model.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or("").trim_start_matches([' ', '\t', ':']).to_owned();
+        let head = format!("{cores} cores ({model}), release build, {devices} devices, {decisions} decisions, embedded (SQLite).");
+        println!("{head}");
+        Self { rows: Vec::new(), head }
+    }
+
+    /// A row; `verdict` says how ours stands to the goal.
+    pub fn row(&mut self, what: &str, goal: &str, ours: String, verdict: impl Into<String>) {
+        let verdict = verdict.into();
+        println!("{what:<58} {goal:<28} {ours:<52} {verdict}");
+        self.rows.push([what.into(), goal.into(), ours, verdict]);
+    }
+
+    pub fn finish(self) {
+        let mut text = format!("{}\n\n| what | goal | ours | verdict |\n|---|---|---|---|\n", self.head);
+        for [what, goal, ours, verdict] in &self.rows {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "| {what} | {goal} | {ours} | {verdict} |");
+        }
+        let path = fleet_tests::repository("docs/BENCHMARKS.md");
+        let page = std::fs::read_to_string(&path).unwrap_or_default();
+        match (page.split_once("<!-- table -->"), page.split_once("<!-- end of table -->")) {
+            (Some((before, _)), Some((_, after))) => {
+                std::fs::write(&path, format!("{before}<!-- table -->\n{text}<!-- end of table -->{after}")).unwrap();
+                println!("kept in docs/BENCHMARKS.md");
+            }
+            _ => println!("docs/BENCHMARKS.md has no place for the table"),
+        }
+    }
+}
+
+/// `met`, or by how much it was missed.
+pub fn at_most(ours: Duration, goal: Duration) -> String {
+    let ratio = ours.as_secs_f64() / goal.as_secs_f64();
+    if ratio <= 1.0 { format!("met ({ratio:.2} of it)") } else { format!("missed ({ratio:.1} times)") }
+}
+
+pub fn at_least(ours: f64, goal: f64) -> String {
+    let ratio = ours / goal;
+    if ratio >= 1.0 { format!("met ({ratio:.1} times)") } else { format!("missed ({ratio:.2} of it)") }
+}
