@@ -2,7 +2,7 @@
 
 use crate::{Config, Ledger};
 use fleet_lifecycle::Reference;
-use fleet_log::{Item, Reader};
+use fleet_log::{Item, ReadError, ReadFault, Reader};
 use fleet_schemas::{Micros, SECOND, StreamId, Timestamp, topics as names};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
@@ -34,7 +34,12 @@ pub(crate) async fn follow(
                     }
                     show(&publish, &ledger, at_end.then_some(false));
                 }
-                Err(why) => {
+                Err(Trouble::Passing(why)) => {
+                    tracing::warn!(why, "reading the reference is tried again");
+                    tokio::time::sleep(TICK).await;
+                    reader = config.log.read(&[(at.clone(), ledger.position.next)]);
+                }
+                Err(Trouble::Lasting(why)) => {
                     tracing::error!(why, "the reference can no longer be read");
                     broken = true;
                     show(&publish, &ledger, Some(true));
@@ -46,19 +51,26 @@ pub(crate) async fn follow(
                 behind_since = behind.then(|| behind_since.unwrap_or(now));
                 if behind_since.is_some_and(|since| now.since(since) > PATIENCE) {
                     show(&publish, &ledger, Some(true));
-                    reader = config.log.read(&[(at.clone(), ledger.position.next)]);
                 }
             }
         }
     }
 }
 
+enum Trouble {
+    /// The store failed; it may come back.
+    Passing(String),
+    /// Nothing further may be believed.
+    Lasting(String),
+}
+
 /// Reads what is there; true when the end was met. Cancel safe: a record is applied in the same step that takes it.
-async fn read_some(reader: &mut dyn Reader, ledger: &mut Ledger) -> Result<bool, String> {
+async fn read_some(reader: &mut dyn Reader, ledger: &mut Ledger) -> Result<bool, Trouble> {
     match reader.next().await {
-        Ok(Item::Record(stored)) => ledger.apply(&stored).map(|_| false),
+        Ok(Item::Record(stored)) => ledger.apply(&stored).map(|_| false).map_err(Trouble::Lasting),
         Ok(Item::End { .. }) => Ok(true),
-        Err(e) => Err(e.to_string()),
+        Err(ReadError { fault: ReadFault::Io(why), .. }) => Err(Trouble::Passing(why)),
+        Err(e) => Err(Trouble::Lasting(e.to_string())),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Desk, End, Phase, jitter, tail::Met, tail::Tail};
 use fleet_log::{AppendError, Record};
 use fleet_schemas::{Claim, JournalRecord, topics as names};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Catching up makes progress, or the process fails loudly.
 const NO_PROGRESS: Duration = Duration::from_secs(30);
@@ -63,6 +63,7 @@ async fn put(desk: &Desk, term: u64) -> Result<(), End> {
 }
 
 async fn step(desk: &Desk, tail: &mut Tail) -> Result<Met, End> {
+    desk.status.send_modify(|s| s.beat = Instant::now());
     tokio::select! {
         biased;
         () = desk.cancel.cancelled() => Err(End::Cancelled),

@@ -4,7 +4,9 @@ use super::batch::{Batch, Draft};
 use crate::{Ledger, Rules, ask, ledger::panic_text};
 use fleet_lifecycle::{Context, Entity, Observed, Reference, Refusal, Request, Sighting, Wait};
 use fleet_log::Stored;
-use fleet_schemas::{Actor, Ask, Cause, CauseKind, Command, Event, Fact, Observation, Outcome, OutcomeKind, StreamId, decode};
+use fleet_schemas::{
+    Actor, Ask, Cause, CauseKind, Command, Event, Fact, MINUTE, Micros, Observation, Outcome, OutcomeKind, StreamId, decode,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What an input came to.
@@ -173,7 +175,7 @@ impl Bench<'_> {
                 actor,
                 reason: String::new(),
                 trace_id: observation.trace_id.clone(),
-                outcome: Outcome::noted(seen.note.unwrap_or_default()),
+                outcome: Outcome::noted(seen.note.unwrap_or(if clock_suspect(&observation) { "clock-suspect" } else { "" })),
                 events: seen.events,
                 occurred_at: None,
                 observed_at: Some(observation.observed_at),
@@ -222,6 +224,14 @@ impl Bench<'_> {
         }))
     }
 }
+
+/// A satellite sends at once: where the stamps of sending and taking differ by more, one of the two clocks is wrong.
+fn clock_suspect(observation: &Observation) -> bool {
+    observation.received_at.since(observation.sent_at).abs() > CLOCK_TOLERANCE
+}
+
+/// How far the clocks of satellite and hub may differ.
+const CLOCK_TOLERANCE: Micros = 5 * MINUTE;
 
 /// The input's events, and what the plan adds once they are folded in.
 fn planned(rules: Rules, state: &Entity, mut events: Vec<Event>, ctx: &Context<'_>) -> Vec<Event> {

@@ -140,3 +140,55 @@ async fn a_second_process_cannot_take_the_folder() {
     drop(log);
     open(&folder).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_satellite_whose_clock_is_an_hour_off_is_believed_and_shown() {
+    let world = World::new().await;
+    world.site().await;
+    let now = world.clock.now();
+    let wrong = Observation { observed_at: now.plus(HOUR), sent_at: now.plus(HOUR), ..netbox(3, 1, now) };
+    world.journal.observe(&[wrong]).await.unwrap();
+    world.until_phase(3, Phase::Discovered).await;
+    let (mut reader, mut codes) =
+        (world.log.read(&[(fleet_journal::Topics::embedded().at(topics::JOURNAL, device(3).partition(5)), 0)]), vec![]);
+    while let Ok(fleet_log::Item::Record(stored)) = reader.next().await {
+        if let Ok(JournalRecord::Decision(d)) = JournalRecord::decode(&stored.record.value) {
+            codes.push(d.outcome.code.clone());
+        }
+    }
+    assert!(codes.contains(&"clock-suspect".to_owned()), "{codes:?}");
+}
+
+/// A full disk refuses, and heals: what was acknowledged is there, nothing is there twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let folder = std::sync::Arc::new(tempfile::TempDir::new().unwrap());
+    let limits = fleet_log::sqlite::Limits { max_pages: Some(400) };
+    let log = std::sync::Arc::new(fleet_log::sqlite::SqliteLog::open_with(folder.path(), limits).unwrap());
+    fleet_log::EventLog::ensure(&*log, &fleet_journal::Topics::specs_embedded()).await.unwrap();
+    let clock = std::sync::Arc::new(fleet_journal::ManualClock::new(crate::world::START));
+    let world = World::on(folder, log, clock, fleet_journal::Rules::default()).await;
+    world.site().await;
+    world.in_service(1).await;
+    let mut told = 0;
+    loop {
+        let hold = PlaceHold { name: format!("h{told}"), expires_at: None };
+        let command = Command { reason: "x".repeat(2000), ..command(device(1), hold.into()) };
+        match world.journal.ask(&command, Duration::from_secs(2)).await {
+            Ok(answer) => {
+                assert_eq!(answer.decided.outcome.kind, OutcomeKind::Accepted);
+                told += 1;
+            }
+            Err(AskError::NotStored(_) | AskError::Pending) => break,
+            Err(e) => panic!("{e}"),
+        }
+    }
+    assert!(told > 20, "the disk was full too soon: {told}");
+    let (folder, log, clock) = world.kill().await;
+    drop(log);
+    let log = open(&folder).await;
+    let world = World::on(folder, log, clock, fleet_journal::Rules::default()).await;
+    world.expect(&command(device(1), drain()), "").await;
+    let holds = world.device(1).await.unwrap().holds.len();
+    assert!(holds == told || holds == told + 1, "{told} told, {holds} there: one may have been stored and not told");
+}

@@ -88,6 +88,9 @@ impl State {
     }
 }
 
+/// Seconds since 1970 at the start of 2026.
+const EPOCH: i64 = 1_767_225_600;
+
 impl World {
     /// A world grown from `options.seed`; `netbox_url` is what the URLs in NetBox's answers begin with.
     pub(crate) fn new(options: &Options, netbox_url: &str) -> Self {
@@ -100,7 +103,8 @@ impl World {
             catalog: Arc::new(catalog),
             devices,
             changes: BTreeMap::new(),
-            next_change: 1,
+            // A database's sequence goes on where it was: a world that starts anew gives no id that an earlier one gave.
+            next_change: u64::try_from(now.timestamp() - EPOCH).unwrap_or(1),
             clusters,
             netbox_fault: NetboxFault::None,
             rng,
