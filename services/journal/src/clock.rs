@@ -1,7 +1,8 @@
 //! Time enters here.
 
 use fleet_log::Fut;
-use fleet_schemas::Timestamp;
+use fleet_schemas::{Micros, Timestamp};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
@@ -32,22 +33,37 @@ impl Clock for SystemClock {
 /// A clock that a test moves.
 pub struct ManualClock {
     now: watch::Sender<Timestamp>,
+    /// How often the clock is read until it leaps, and how far.
+    leap: Mutex<Option<(u32, Micros)>>,
 }
 
 impl ManualClock {
     /// Stands at `now`.
     pub fn new(now: Timestamp) -> Self {
-        Self { now: watch::Sender::new(now) }
+        Self { now: watch::Sender::new(now), leap: Mutex::default() }
     }
     /// Moves by a span, backwards too.
-    pub fn advance(&self, span: fleet_schemas::Micros) {
+    pub fn advance(&self, span: Micros) {
         self.now.send_modify(|t| *t = t.plus(span));
+    }
+    /// Moves by a span right after it was read so many times.
+    pub fn leap_after(&self, reads: u32, span: Micros) {
+        *self.leap.lock().unwrap_or_else(|e| e.into_inner()) = Some((reads, span));
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        *self.now.borrow()
+        let mut leap = self.leap.lock().unwrap_or_else(|e| e.into_inner());
+        let now = *self.now.borrow();
+        *leap = match *leap {
+            Some((1, span)) => {
+                self.advance(span);
+                None
+            }
+            other => other.map(|(reads, span)| (reads - 1, span)),
+        };
+        now
     }
     fn sleep_until(&self, at: Timestamp) -> Fut<'_, ()> {
         let mut seen = self.now.subscribe();

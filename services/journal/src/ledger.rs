@@ -199,7 +199,7 @@ impl Ledger {
 }
 
 /// Folds events in. A panic of the fold on an accepted record is a defect that stops the partition, not the process.
-pub(crate) fn fold(rules: Rules, entity: &mut Entity, events: &[Event], at: Timestamp) -> Result<(), String> {
+fn fold(rules: Rules, entity: &mut Entity, events: &[Event], at: Timestamp) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(|| events.iter().for_each(|e| (rules.evolve)(entity, e, at)))).map_err(|e| panic_text(&*e))
 }
 

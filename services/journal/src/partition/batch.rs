@@ -1,7 +1,7 @@
 //! What is decided and not read back yet: speculative state over the ledger, and the records that would make it true.
 
 use super::Desk;
-use crate::{Ledger, Rules, Stream, ledger::fold};
+use crate::{Ledger, Stream};
 use bytes::Bytes;
 use fleet_fence::Head;
 use fleet_lifecycle::Entity;
@@ -28,15 +28,22 @@ pub(crate) struct Draft {
     pub(crate) reason: String,
     pub(crate) trace_id: String,
     pub(crate) outcome: Outcome,
-    pub(crate) events: Vec<Event>,
+    /// What happened, and the stream with it folded in.
+    pub(crate) events: Events,
     pub(crate) occurred_at: Option<Timestamp>,
     pub(crate) observed_at: Option<Timestamp>,
     pub(crate) received_at: Option<Timestamp>,
 }
 
+/// Events, and the state that they lead to; without events it is the state they found.
+#[derive(Default)]
+pub(crate) struct Events {
+    pub(crate) list: Vec<Event>,
+    pub(crate) after: Option<Entity>,
+}
+
 /// One batch.
 pub(crate) struct Batch {
-    rules: Rules,
     term: u64,
     boot: BootId,
     partition: u32,
@@ -52,9 +59,9 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn new(desk: &Desk, term: u64, next_n: u64, now: Timestamp, reference: u64) -> Self {
-        let (rules, boot, partition) = (desk.config.rules, desk.boot, desk.partition);
+        let (boot, partition) = (desk.boot, desk.partition);
         let (records, streams, asked) = (Vec::new(), HashMap::new(), HashMap::new());
-        Self { rules, term, boot, partition, next_n, now, reference, records, bytes: 0, streams, asked }
+        Self { term, boot, partition, next_n, now, reference, records, bytes: 0, streams, asked }
     }
 
     pub(crate) fn full(&self) -> bool {
@@ -84,8 +91,9 @@ impl Batch {
 
     /// Adds a decision; gives it back with the reason where it is too large.
     pub(crate) fn push(&mut self, ledger: &Ledger, draft: Draft, inputs: &Inputs) -> Result<(), String> {
-        let (mut entity, head) = self.stream(ledger, &draft.stream);
-        let version = head.version + u64::from(!draft.events.is_empty());
+        let (before, head) = self.stream(ledger, &draft.stream);
+        let events = draft.events;
+        let version = head.version + u64::from(!events.list.is_empty());
         let decision = Decision {
             id: self.decision_id(),
             term: self.term,
@@ -102,7 +110,7 @@ impl Batch {
             reason: draft.reason,
             trace_id: draft.trace_id,
             outcome: draft.outcome,
-            events: draft.events.iter().map(Event::encode).collect(),
+            events: events.list.iter().map(Event::encode).collect(),
             occurred_at: draft.occurred_at,
             observed_at: draft.observed_at,
             received_at: draft.received_at,
@@ -112,7 +120,7 @@ impl Batch {
         if bytes.len() > MAX_DECISION {
             return Err(format!("the decision has {} bytes, more than {MAX_DECISION}", bytes.len()));
         }
-        fold(self.rules, &mut entity, &draft.events, self.now)?;
+        let entity = events.after.unwrap_or(before);
         self.streams.insert(draft.stream.clone(), (entity, Head::after(&decision, Hash::of(&bytes))));
         if let (Some(command), Some(hash)) = (decision.cause.command, decision.cause.ask_hash) {
             self.asked.insert(command, hash);

@@ -2,14 +2,21 @@
 
 use super::{Desk, End, Phase, jitter, tail::Met, tail::Tail};
 use fleet_log::{AppendError, Record};
-use fleet_schemas::{Claim, JournalRecord, topics as names};
+use fleet_schemas::{Claim, JournalRecord, Timestamp, topics as names};
 use std::time::{Duration, Instant};
 
 /// Catching up makes progress, or the process fails loudly.
 const NO_PROGRESS: Duration = Duration::from_secs(30);
 
+/// A term that is ours.
+pub(crate) struct Claimed {
+    pub(crate) term: u64,
+    /// When it was claimed, by the clock and by the machine's own count of time.
+    pub(crate) at: (Timestamp, Instant),
+}
+
 /// Reads to the end, claims, and reads until the claim is met. Catching up means having read one's own claim, never "position = end".
-pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<u64, End> {
+pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<Claimed, End> {
     desk.status.send_modify(|s| s.phase = Phase::Following);
     let end = end(desk).await?;
     while tail.ledger.position.next < end {
@@ -17,12 +24,13 @@ pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<u64, End> {
     }
     let term = tail.ledger.position.term + 1;
     desk.status.send_modify(|s| s.phase = Phase::Claiming);
-    put(desk, term).await?;
+    let at = (desk.config.clock.now(), Instant::now());
+    put(desk, Claim { term, leader: Some(desk.boot), recorded_at: at.0 }).await?;
     loop {
         let standing = tail.ledger.position.term;
         if standing == term && tail.ledger.position.claimant == Some(desk.boot) {
             metrics::counter!("fm_leader_claims_total", "result" => "won").increment(1);
-            return Ok(term);
+            return Ok(Claimed { term, at });
         }
         if standing >= term {
             metrics::counter!("fm_leader_claims_total", "result" => "lost").increment(1);
@@ -41,9 +49,9 @@ async fn end(desk: &Desk) -> Result<u64, End> {
     }
 }
 
-async fn put(desk: &Desk, term: u64) -> Result<(), End> {
-    let claim = JournalRecord::Claim(Claim { term, leader: Some(desk.boot), recorded_at: desk.config.clock.now() });
-    let record = Record { key: format!("claim/{}", desk.partition).into(), value: claim.encode().into() };
+async fn put(desk: &Desk, claim: Claim) -> Result<(), End> {
+    let value = JournalRecord::Claim(claim).encode().into();
+    let record = Record { key: format!("claim/{}", desk.partition).into(), value };
     let at = desk.config.topics.at(names::JOURNAL, desk.partition);
     let mut pause = Duration::from_millis(50);
     loop {

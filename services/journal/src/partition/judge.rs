@@ -1,8 +1,8 @@
 //! One input becomes at most one decision: the input's events, then the plan's, in the same record.
 
-use super::batch::{Batch, Draft};
+use super::batch::{Batch, Draft, Events};
 use crate::{Ledger, Rules, ask, ledger::panic_text};
-use fleet_lifecycle::{Context, Entity, Observed, Reference, Refusal, Request, Sighting, Wait};
+use fleet_lifecycle::{Context, Entity, Reference, Refusal, Request, Sighting, Wait};
 use fleet_log::Stored;
 use fleet_schemas::{
     Actor, Ask, Cause, CauseKind, Command, Event, Fact, MINUTE, Micros, Observation, Outcome, OutcomeKind, StreamId, decode,
@@ -81,7 +81,7 @@ impl Bench<'_> {
             reason: command.reason.clone(),
             trace_id: command.trace_id.clone(),
             outcome: Outcome::accepted(),
-            events: vec![],
+            events: Events::default(),
             occurred_at: Some(command.issued_at),
             observed_at: None,
             received_at: Some(fleet_schemas::Timestamp(input.appended_at)),
@@ -101,19 +101,19 @@ impl Bench<'_> {
         Judged::Decision(Box::new(draft))
     }
 
-    fn judge(&self, command: &Command) -> Result<(Outcome, Vec<Event>), String> {
+    fn judge(&self, command: &Command) -> Result<(Outcome, Events), String> {
         let ask = Ask::decode(&command.ask).map_err(|e| e.to_string())?;
         let (state, head) = self.batch.stream(self.ledger, &command.stream);
         let ctx = self.context(&command.stream, head.version, &command.actor, &command.reason);
         let judged = self.admissible(command).and_then(|()| {
             let request = Request { ask, expected_version: command.expected_version };
-            (self.rules.decide)(&state, &request, &ctx).map(|events| planned(self.rules, &state, events, &ctx))
+            (self.rules.decide)(&state, &request, &ctx).map(|events| planned(self.rules, state, events, &ctx))
         });
         Ok(match judged {
-            Ok(events) if command.dry_run => (rehearsed(&events), vec![]),
+            Ok(events) if command.dry_run => (rehearsed(&events.list), Events::default()),
             Ok(events) => (Outcome::accepted(), events),
-            Err(refusal) if command.dry_run => (Outcome { kind: OutcomeKind::Noted, ..rejected(&refusal) }, vec![]),
-            Err(refusal) => (rejected(&refusal), vec![]),
+            Err(refusal) if command.dry_run => (Outcome { kind: OutcomeKind::Noted, ..rejected(&refusal) }, Events::default()),
+            Err(refusal) => (rejected(&refusal), Events::default()),
         })
     }
 
@@ -164,8 +164,8 @@ impl Bench<'_> {
             reach: vec![observation.site.to_string()],
         };
         let judged = match catch_unwind(AssertUnwindSafe(|| self.observe(&stream, &sighting, &actor))) {
-            Ok(seen) if seen.events.is_empty() && seen.note.is_none() => Judged::Nothing,
-            Ok(seen) => Judged::Decision(Box::new(Draft {
+            Ok((events, None)) if events.list.is_empty() => Judged::Nothing,
+            Ok((events, note)) => Judged::Decision(Box::new(Draft {
                 stream: stream.clone(),
                 cause: Cause {
                     observation: Some(observation.id),
@@ -175,8 +175,8 @@ impl Bench<'_> {
                 actor,
                 reason: String::new(),
                 trace_id: observation.trace_id.clone(),
-                outcome: Outcome::noted(seen.note.unwrap_or(if clock_suspect(&observation) { "clock-suspect" } else { "" })),
-                events: seen.events,
+                outcome: Outcome::noted(note.unwrap_or(if clock_suspect(&observation) { "clock-suspect" } else { "" })),
+                events,
                 occurred_at: None,
                 observed_at: Some(observation.observed_at),
                 received_at: Some(observation.received_at),
@@ -186,11 +186,12 @@ impl Bench<'_> {
         (judged, Some((stream, sighting)))
     }
 
-    fn observe(&self, stream: &StreamId, sighting: &Sighting, actor: &Actor) -> Observed<Event> {
+    fn observe(&self, stream: &StreamId, sighting: &Sighting, actor: &Actor) -> (Events, Option<&'static str>) {
         let (state, head) = self.batch.stream(self.ledger, stream);
         let ctx = self.context(stream, head.version, actor, "");
         let seen = (self.rules.observe)(&state, sighting, &ctx);
-        if seen.events.is_empty() { seen } else { Observed { events: planned(self.rules, &state, seen.events, &ctx), note: seen.note } }
+        let events = if seen.events.is_empty() { Events::default() } else { planned(self.rules, state, seen.events, &ctx) };
+        (events, seen.note)
     }
 
     /// A wait fell due, or the reference changed under a stream.
@@ -200,17 +201,17 @@ impl Bench<'_> {
         let ctx = self.context(stream, head.version, &actor, "");
         let events = catch_unwind(AssertUnwindSafe(|| match wait {
             Some(wait) => match (self.rules.expire)(&state, wait, &ctx) {
-                none if none.is_empty() => none,
-                events => planned(self.rules, &state, events, &ctx),
+                none if none.is_empty() => Events::default(),
+                events => planned(self.rules, state, events, &ctx),
             },
-            None => (self.rules.plan)(&state, &ctx),
+            None => planned(self.rules, state, vec![], &ctx),
         }))
         .map_err(|panic| panic_text(&*panic))?;
         let cause = match wait {
             Some(wait) => Cause { wait: Some(wait.kind), ..cause(CauseKind::Deadline, None) },
             None => cause(CauseKind::Reference, Some(self.reference.next)),
         };
-        Ok((!events.is_empty()).then(|| Draft {
+        Ok((!events.list.is_empty()).then(|| Draft {
             stream: stream.clone(),
             cause,
             actor: actor.clone(),
@@ -234,11 +235,12 @@ fn clock_suspect(observation: &Observation) -> bool {
 const CLOCK_TOLERANCE: Micros = 5 * MINUTE;
 
 /// The input's events, and what the plan adds once they are folded in.
-fn planned(rules: Rules, state: &Entity, mut events: Vec<Event>, ctx: &Context<'_>) -> Vec<Event> {
-    let mut after = state.clone();
-    events.iter().for_each(|e| (rules.evolve)(&mut after, e, ctx.now));
-    events.extend((rules.plan)(&after, ctx));
-    events
+fn planned(rules: Rules, mut after: Entity, mut list: Vec<Event>, ctx: &Context<'_>) -> Events {
+    list.iter().for_each(|e| (rules.evolve)(&mut after, e, ctx.now));
+    let plan = (rules.plan)(&after, ctx);
+    plan.iter().for_each(|e| (rules.evolve)(&mut after, e, ctx.now));
+    list.extend(plan);
+    Events { list, after: Some(after) }
 }
 
 fn rejected(refusal: &Refusal) -> Outcome {

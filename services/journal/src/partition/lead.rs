@@ -1,6 +1,8 @@
 //! Leading: gather, decide, append one batch, read it back, answer, arm timers; and again.
 
-use super::{Desk, End, Phase, batch, batch::Batch, jitter, judge, judge::Bench, judge::Judged, looks, tail::Met, tail::Tail};
+use super::{
+    Desk, End, Phase, batch, batch::Batch, claim::Claimed, jitter, judge, judge::Bench, judge::Judged, looks, tail::Met, tail::Tail,
+};
 use crate::{park::park, retention, retention::Marks};
 use fleet_lifecycle::{Fleet, Reference};
 use fleet_log::{AppendError, Item, ReadFault, Reader, Stored};
@@ -36,13 +38,13 @@ struct Lead<'a> {
     barrier: Option<(Timestamp, Inputs)>,
     marks: [Marks; 2],
     trimmed_at: Timestamp,
-    /// The clock and the machine's own count of time at the last round.
+    /// The clock and the machine's own count of time, when this round began.
     round: (Timestamp, Instant),
 }
 
-/// Leads `term` until overtaken or cancelled.
-pub(super) async fn lead(desk: &Desk, tail: &mut Tail, term: u64) -> End {
-    match Lead::begin(desk, tail, term).await {
+/// Leads until overtaken or cancelled.
+pub(super) async fn lead(desk: &Desk, tail: &mut Tail, claimed: Claimed) -> End {
+    match Lead::begin(desk, tail, claimed).await {
         Ok(mut lead) => loop {
             if let Err(end) = lead.round().await {
                 return lead.finish(end).await;
@@ -53,7 +55,7 @@ pub(super) async fn lead(desk: &Desk, tail: &mut Tail, term: u64) -> End {
 }
 
 impl<'a> Lead<'a> {
-    async fn begin(desk: &'a Desk, tail: &'a mut Tail, term: u64) -> Result<Self, End> {
+    async fn begin(desk: &'a Desk, tail: &'a mut Tail, Claimed { term, at: round }: Claimed) -> Result<Self, End> {
         let mut changes = desk.reference.clone();
         let needs = tail.ledger.reference;
         let reference = if desk.partition == 0 {
@@ -69,7 +71,7 @@ impl<'a> Lead<'a> {
         let at = |topic| desk.config.topics.at(topic, desk.partition);
         let from = [(at(names::COMMANDS), passed.commands), (at(names::OBSERVATIONS), passed.observations)];
         let reader = desk.config.log.read(&from);
-        let now = desk.config.clock.now().max(Timestamp(tail.ledger.position.recorded_at));
+        let now = round.0.max(Timestamp(tail.ledger.position.recorded_at));
         looks::restore(tail, now);
         tail.timers = Default::default();
         for (id, stream) in &tail.ledger.streams {
@@ -83,16 +85,12 @@ impl<'a> Lead<'a> {
         metrics::gauge!("fm_leader_term", "partition" => desk.partition.to_string()).set(term as f64);
         tracing::info!(partition = desk.partition, term, streams = tail.ledger.streams.len(), "leading");
         let (unrecorded, recorded_at, trimmed_at) = (0, now, now);
-        let (barrier, marks, round) = (None, Default::default(), (desk.config.clock.now(), Instant::now()));
+        let (barrier, marks) = (None, Default::default());
         Ok(Self { desk, tail, term, reader, passed, unrecorded, recorded_at, reference, changes, dirty, barrier, marks, trimmed_at, round })
     }
 
-    /// The partition's time: never before the last accepted record.
-    fn now(&self) -> Timestamp {
-        self.desk.config.clock.now().max(Timestamp(self.tail.ledger.position.recorded_at))
-    }
-
-    /// A process that was paused, or whose clock was set forward, may have been overtaken and knows of no silence meanwhile.
+    /// Reads the clock, once for all that is decided until it is read again. A process that was paused, or whose clock was set
+    /// forward, may have been overtaken and knows of no silence meanwhile.
     fn same_time(&mut self) -> Result<(), End> {
         let now = (self.desk.config.clock.now(), Instant::now());
         let before = std::mem::replace(&mut self.round, now);
@@ -150,8 +148,10 @@ impl<'a> Lead<'a> {
         }
     }
 
+    /// A batch at the partition's time: the round's, and never before the last accepted record.
     fn batch(&self, next_n: u64) -> Batch {
-        Batch::new(self.desk, self.term, next_n, self.now(), self.reference.next)
+        let now = self.round.0.max(Timestamp(self.tail.ledger.position.recorded_at));
+        Batch::new(self.desk, self.term, next_n, now, self.reference.next)
     }
 
     fn bench<'b>(&'b self, batch: &'b Batch) -> Bench<'b> {
@@ -231,7 +231,7 @@ impl<'a> Lead<'a> {
                     helps: "the input is parked; report it with its text".into(),
                 };
                 let (occurred_at, observed_at, received_at) = (None, None, Some(Timestamp(input.appended_at)));
-                let (reason, trace_id, events) = (String::new(), String::new(), vec![]);
+                let (reason, trace_id, events) = (String::new(), String::new(), batch::Events::default());
                 let small = batch::Draft { stream, cause, actor, reason, trace_id, outcome, events, occurred_at, observed_at, received_at };
                 if let Err(why) = batch.push(&self.tail.ledger, small, &self.passed) {
                     tracing::error!(why, "a rejection could not be recorded");
@@ -370,6 +370,7 @@ impl<'a> Lead<'a> {
 
     /// An input that ended a wait: decided with whatever else has come by now.
     async fn first(&mut self, stored: Stored) -> Result<(), End> {
+        self.same_time()?;
         let next_n = self.tail.standing(self.desk, self.term)?;
         self.see_reference();
         let mut batch = self.batch(next_n);
@@ -380,7 +381,7 @@ impl<'a> Lead<'a> {
 
     /// Lets go of old inputs, once a minute.
     async fn trim(&mut self) {
-        let now = self.desk.config.clock.now();
+        let now = self.round.0;
         if now.since(self.trimmed_at) >= MINUTE {
             self.trimmed_at = now;
             retention::trim(&self.desk.config, self.desk.partition, &mut self.marks, &self.tail.ledger.inputs, now).await;

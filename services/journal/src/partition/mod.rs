@@ -105,9 +105,9 @@ pub(crate) async fn run(
     let mut pause = Duration::from_millis(20);
     loop {
         let end = match claim::claim(&desk, &mut tail).await {
-            Ok(term) => {
+            Ok(claimed) => {
                 pause = Duration::from_millis(20);
-                lead::lead(&desk, &mut tail, term).await
+                lead::lead(&desk, &mut tail, claimed).await
             }
             Err(end) => end,
         };

@@ -105,6 +105,24 @@ async fn a_deadline_without_fresh_looks_is_noted_once_and_judged_after_they_retu
     world.until_phase(2, Phase::Draining).await;
 }
 
+/// Wherever between two readings of the clock a process is paused, it judges nothing by the silence meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_at_any_point_judges_no_deadline() {
+    for reads in 1..=40 {
+        let world = World::new().await;
+        ready_and_activated(&world).await;
+        let (folder, log, clock) = world.stop().await;
+        clock.leap_after(reads, HOUR);
+        let world = World::leaping(folder, log, clock, Rules::default(), 30 * SECOND).await;
+        for counter in 100..100 + u64::from(reads) {
+            world.journal.observe(&[slurm(2, counter, world.clock.now(), &["DOWN"])]).await.unwrap();
+        }
+        world.expect(&command(device(2), PlaceHold { name: "after".into(), expires_at: None }.into()), "").await;
+        let now = world.device(2).await.unwrap();
+        assert_eq!((now.phase, now.waits.len()), (Some(Phase::InService), 1), "paused after {reads} readings: {:?}", now.waits);
+    }
+}
+
 async fn stale(world: &World) {
     let site: SiteId = SITE.parse().unwrap();
     until(|| async {

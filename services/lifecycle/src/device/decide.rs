@@ -25,7 +25,7 @@ pub fn decide(device: &Device, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<Devic
     }
     let mut step = Step::new(device, ctx);
     verbs::apply(&mut step, ask)?;
-    Ok(step.events)
+    Ok(step.into_events())
 }
 
 /// The edge that `verb` takes from where the device is, and what its guards saw.

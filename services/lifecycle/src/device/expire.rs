@@ -40,7 +40,7 @@ pub fn expire(device: &Device, wait: &Wait, ctx: &Context<'_>) -> Vec<DeviceEven
     let judge_at = ctx.leading_since.plus(grace(device, wait.kind, ctx.reference));
     if source_of(wait.kind).is_some() && ctx.now < judge_at {
         step.emit(WaitArmed { wait: wait.kind, name: wait.name.clone(), since: state.since, due: state.due, judge_at });
-        return step.events;
+        return step.into_events();
     }
     if let (Some(source), Some(site)) = (source_of(wait.kind), &device.site)
         && !ctx.reference.fresh_since(site, source, state.since)
@@ -48,7 +48,7 @@ pub fn expire(device: &Device, wait: &Wait, ctx: &Context<'_>) -> Vec<DeviceEven
         step.emit(DeadlineUnobservable { wait: wait.kind, source });
         let why = format!("the deadline of {} fell due while {source} at {site} was not fresh", wait.kind);
         step.raise(&format!("unobservable-{}", wait.kind), why, &["mend the look at the source"]);
-        return step.events;
+        return step.into_events();
     }
     match wait.kind {
         WaitKind::Drain => {
@@ -67,7 +67,7 @@ pub fn expire(device: &Device, wait: &Wait, ctx: &Context<'_>) -> Vec<DeviceEven
         }
         WaitKind::Look => {}
     }
-    step.events
+    step.into_events()
 }
 
 /// Edge 9's failure. The wait goes with its operation, so there is one to fail.

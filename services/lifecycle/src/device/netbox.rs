@@ -77,9 +77,8 @@ fn become_command(step: &mut Step<'_>, edit: &StatusEdit) -> (String, String) {
     let reason = format!("status {} -> {} in NetBox", edit.before, edit.after);
     let ctx = Context { actor: &actor, reason: &reason, ..*step.ctx };
     let mut trial = Step::new(&step.device, &ctx);
-    match verbs::apply(&mut trial, &ask) {
-        Ok(()) => {
-            let events = trial.events;
+    match verbs::apply(&mut trial, &ask).map(|()| trial.into_events()) {
+        Ok(events) => {
             events.into_iter().for_each(|e| step.emit(e));
             (verb, "accepted".into())
         }

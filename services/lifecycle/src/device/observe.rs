@@ -27,7 +27,7 @@ pub fn observe(device: &Device, sighting: &Sighting, ctx: &Context<'_>) -> Obser
     };
     match note {
         Some(note) => Observed::set_aside(note),
-        None => Observed::events(step.events),
+        None => Observed::events(step.into_events()),
     }
 }
 

@@ -21,7 +21,7 @@ pub fn plan(device: &Device, ctx: &Context<'_>) -> Vec<DeviceEvent> {
     }
     derived(&mut step);
     rearm(&mut step);
-    step.events
+    step.into_events()
 }
 
 /// Edge 1.

@@ -6,21 +6,26 @@ use fleet_schemas::{
     AttentionCleared, AttentionRaised, ConditionChanged, ConditionReport, DeviceEvent, GuardSeen, Micros, OperationEnded, OperationId,
     OperationStarted, OperationState, Phase, PhaseChanged, Severity, SiteId, SourceSeq, Stage, Then, Timestamp, WaitArmed, WaitKind,
 };
+use std::borrow::Cow;
 
 pub(super) struct Step<'a> {
-    pub(super) device: Device,
-    pub(super) events: Vec<DeviceEvent>,
+    pub(super) device: Cow<'a, Device>,
     pub(super) ctx: &'a Context<'a>,
+    events: Vec<DeviceEvent>,
 }
 
 impl<'a> Step<'a> {
-    pub(super) fn new(device: &Device, ctx: &'a Context<'a>) -> Self {
-        Self { device: device.clone(), events: Vec::new(), ctx }
+    pub(super) fn new(device: &'a Device, ctx: &'a Context<'a>) -> Self {
+        Self { device: Cow::Borrowed(device), events: Vec::new(), ctx }
+    }
+
+    pub(super) fn into_events(self) -> Vec<DeviceEvent> {
+        self.events
     }
 
     pub(super) fn emit(&mut self, event: impl Into<DeviceEvent>) {
         let event = event.into();
-        evolve(&mut self.device, &event, self.ctx.now);
+        evolve(self.device.to_mut(), &event, self.ctx.now);
         self.events.push(event);
     }
 
