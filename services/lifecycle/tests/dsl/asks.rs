@@ -2,8 +2,8 @@
 
 use super::{Given, START, asked, at, happened, netbox, says, seen, slurm};
 use fleet_schemas::{
-    Activate, Annotate, Ask, Baseline, ConditionChanged, ConditionReport, Drain, Effect, EndMaintenance, LiftHold, Maintain, NotBuilt, Phase, PhaseChanged, PlaceHold, Quarantine,
-    Resume, Severity, Stage, Then, Timestamp, Validate,
+    Activate, Annotate, Ask, Baseline, ConditionChanged, ConditionReport, Drain, Effect, EndMaintenance, LiftHold, Maintain, NotBuilt,
+    Phase, PhaseChanged, PlaceHold, Quarantine, Resume, Severity, Stage, Then, Timestamp, Validate,
 };
 
 pub fn baseline(phase: Phase) -> Ask {

@@ -16,9 +16,9 @@ pub mod tell;
 
 pub mod world;
 
+pub use asks::*;
 pub use facts::*;
 pub use run::{Came, Run};
-pub use asks::*;
 pub use world::*;
 
 use fleet_lifecycle::{Device, Entity, Refusal, Site};
@@ -33,6 +33,10 @@ pub struct Given(Box<dyn FnOnce(Story) -> Story>);
 impl Given {
     pub fn new(tell: impl FnOnce(Story) -> Story + 'static) -> Self {
         Self(Box::new(tell))
+    }
+    /// The story with this in it.
+    pub fn told(self, story: Story) -> Story {
+        self.0(story)
     }
     /// And then this.
     pub fn and(self, next: Given) -> Self {
@@ -222,7 +226,7 @@ impl Story {
     }
 
     #[track_caller]
-    pub fn is_in(self, phase: Phase) -> Self {
+    pub fn stands_in(self, phase: Phase) -> Self {
         assert_eq!(self.device().phase, Some(phase), "the phase");
         self
     }
@@ -234,6 +238,24 @@ impl Story {
         let mut open: Vec<_> = open.map(|t| format!("{} of {}", t.kind, t.target)).collect();
         open.sort();
         assert_eq!(open, expected, "open plans");
+        self
+    }
+
+    /// The verb of the running operation, or `nothing`.
+    #[track_caller]
+    pub fn runs(self, verb: &str) -> Self {
+        assert_eq!(self.device().operation.as_ref().map_or("nothing", |o| o.verb.as_str()), verb, "the operation");
+        self
+    }
+
+    /// No deadline is ahead, and asked all the same, none leads to anything.
+    #[track_caller]
+    pub fn waits_for_nothing(self) -> Self {
+        assert_eq!(self.run.next_wait(), None, "the next wait");
+        for (kind, name) in self.device().waits.keys() {
+            let wait = fleet_lifecycle::Wait { kind: *kind, name: name.clone() };
+            assert_eq!(self.run.clone().expire(&wait).all().count(), 0, "{wait:?}");
+        }
         self
     }
 

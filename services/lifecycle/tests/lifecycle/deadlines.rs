@@ -14,7 +14,7 @@ fn a_drain_of_seven_days_becomes_attention_and_is_armed_again() {
         .then_nothing()
         .after(JUDGED)
         .then(["attention drain: draining for more than 7 days (resume, quarantine, end the work)", "wait drain +7d"])
-        .is_in(Phase::Draining)
+        .stands_in(Phase::Draining)
         .after(7 * DAY + JUDGED)
         .then(["wait drain +7d"])
         .has_attention(["drain"]);
@@ -54,18 +54,18 @@ fn slurm_that_starts_no_job_within_fifteen_minutes_ends_an_activation_in_a_drain
             "done slurm-drain: DRAIN+IDLE with 0 of 64 CPUs allocated",
         ])
         .when(validate())
-        .is_in(Phase::Ready);
+        .stands_in(Phase::Ready);
 }
 
 #[test]
 fn a_resume_has_the_same_time() {
-    given([draining(), seen(slurm("DOWN")), asked(resume())]).after(15 * MINUTE + JUDGED).is_in(Phase::Draining);
+    given([draining(), seen(slurm("DOWN")), asked(resume())]).after(15 * MINUTE + JUDGED).stands_in(Phase::Draining);
     given([draining(), seen(slurm("DOWN")), asked(resume()), after(14 * MINUTE)])
         .seen(slurm("IDLE"))
         .and_plans(["operation succeeded: SLURM would start a fitting job"])
         .after(DAY)
         .then_nothing()
-        .is_in(Phase::InService);
+        .stands_in(Phase::InService);
 }
 
 #[test]
@@ -85,8 +85,9 @@ fn a_deadline_of_a_silent_source_is_recorded_once_and_judged_two_intervals_after
             "unobservable schedulable: slurm",
             "attention unobservable-schedulable: the deadline of schedulable fell due while slurm at lhr1 was not fresh (mend the look at the source)",
         ])
-        .and_plans(nothing())
-        .is_in(Phase::InService)
+.and_plans(nothing())
+        .stands_in(Phase::InService)
+        .waits_for_nothing()
         .after(DAY)
         .then_nothing()
         .reference_changes(is_fresh_again("netbox"))
@@ -105,12 +106,19 @@ fn a_deadline_of_a_silent_source_is_recorded_once_and_judged_two_intervals_after
 
 #[test]
 fn what_is_seen_after_the_silence_counts() {
-    given([ready(), asked(activate()), seen(slurm("DOWN")), meanwhile(goes_stale("slurm")), after(20 * MINUTE), meanwhile(is_fresh_again("slurm"))])
-        .seen(slurm("IDLE"))
-        .and_plans(["operation succeeded: SLURM would start a fitting job"])
-        .after(DAY)
-        .then_nothing()
-        .has_attention([]);
+    given([
+        ready(),
+        asked(activate()),
+        seen(slurm("DOWN")),
+        meanwhile(goes_stale("slurm")),
+        after(20 * MINUTE),
+        meanwhile(is_fresh_again("slurm")),
+    ])
+    .seen(slurm("IDLE"))
+    .and_plans(["operation succeeded: SLURM would start a fitting job"])
+    .after(DAY)
+    .then_nothing()
+    .has_attention([]);
 }
 
 /// Silent for a while and fresh again before it fell due: not fresh throughout.
@@ -125,7 +133,7 @@ fn silence_in_between_counts() {
         ])
         .and_plans(["wait schedulable +2m", "attention unobservable-schedulable cleared"])
         .after(2 * MINUTE)
-        .is_in(Phase::Draining);
+        .stands_in(Phase::Draining);
 }
 
 #[test]
@@ -133,7 +141,7 @@ fn silence_before_it_and_of_another_source_does_not() {
     let mended = meanwhile(goes_stale("slurm")).and(meanwhile(is_fresh_again("slurm")));
     given([ready(), mended, asked(activate()), seen(slurm("DOWN")), meanwhile(goes_stale("netbox"))])
         .after(15 * MINUTE + JUDGED)
-        .is_in(Phase::Draining);
+        .stands_in(Phase::Draining);
 }
 
 #[test]
@@ -159,9 +167,9 @@ fn a_new_leader_waits_until_silence_would_have_shown() {
         .then_nothing()
         .after(JUDGED - SECOND)
         .then(["wait schedulable -4m"])
-        .is_in(Phase::InService)
+        .stands_in(Phase::InService)
         .after(SECOND)
-        .is_in(Phase::Draining);
+        .stands_in(Phase::Draining);
 }
 
 #[test]

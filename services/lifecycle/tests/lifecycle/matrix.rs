@@ -54,7 +54,9 @@ fn row(phase: Phase, with: fn(Phase) -> Given) -> Vec<String> {
 
 fn table(rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..rows[0].len()).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap()).collect();
-    let line = |row: &Vec<String>| row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}  ")).collect::<String>().trim_end().to_owned();
+    let line = |row: &Vec<String>| {
+        row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}  ")).collect::<String>().trim_end().to_owned()
+    };
     rows.iter().map(|row| line(row) + "\n").collect()
 }
 

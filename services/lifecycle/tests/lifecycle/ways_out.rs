@@ -41,9 +41,9 @@ fn stages_that_are_reached_today_lead_back_to_service() {
         (Stage::Activate, ready().and(asked(activate())).and(seen(slurm("DOWN"))).and(after(fleet_schemas::DAY)).and(drained())),
     ];
     for (stage, before) in reached {
-        let story = given([before]).is_in(Phase::Quarantined);
+        let story = given([before]).stands_in(Phase::Quarantined);
         assert_eq!(story.device().stage, Some(stage));
-        story.when(validate()).is_in(Phase::Ready).when(activate()).is_in(Phase::InService);
+        story.when(validate()).stands_in(Phase::Ready).when(activate()).stands_in(Phase::InService);
     }
 }
 
@@ -59,7 +59,7 @@ fn of_every_phase_that_is_reached_today() {
         (Phase::Maintenance, in_maintenance(), &["quarantine -> Quarantined", "end-maintenance -> Ready"]),
     ];
     for (phase, before, expected) in rows {
-        let story = given([before]).is_in(phase);
+        let story = given([before]).stands_in(phase);
         assert_eq!(leads(&story), expected, "{phase}");
     }
 }

@@ -114,5 +114,7 @@ fn what_is_said_of_a_site_is_not_said_of_a_device() {
     let swept = || sweep(source("slurm")).by("lhr1");
     given([discovered()]).seen(swept()).then_noted("wrong-stream");
     given([discovered()]).seen(fails(source("slurm"), fleet_schemas::LookFault::NoData).by("lhr1")).then_noted("wrong-stream");
-    given_site([happened_at_site(fleet_schemas::SiteRegistered { sources: sources() })]).seen(netbox().by("lhr1")).then_noted("wrong-stream");
+    given_site([happened_at_site(fleet_schemas::SiteRegistered { sources: sources() })])
+        .seen(netbox().by("lhr1"))
+        .then_noted("wrong-stream");
 }

@@ -36,7 +36,10 @@ fn it_is_the_registry_of_the_design() {
 fn effects_and_severity_are_the_registrys() {
     let story = given([discovered()]).seen(netbox().says(says("IdentityConflict", "True", "SerialShared")));
     let conflict = story.device().condition("IdentityConflict").unwrap();
-    assert_eq!((conflict.severity, conflict.effects.as_slice()), (Severity::Critical, &[Effect::PreventStateChange, Effect::PreventAllocation][..]));
+    assert_eq!(
+        (conflict.severity, conflict.effects.as_slice()),
+        (Severity::Critical, &[Effect::PreventStateChange, Effect::PreventAllocation][..])
+    );
     let story = story.seen(netbox());
     let conflict = story.device().condition("IdentityConflict").unwrap();
     assert_eq!((conflict.status, conflict.severity), (Status::False, Severity::Info));
@@ -62,7 +65,8 @@ fn severity_is_that_of_the_bad_status() {
 
 #[test]
 fn another_sources_type_is_not_its_to_state() {
-    let rows = ["SlurmSchedulable", "SlurmMember", "Moved", "NetboxLifecycleDrift", "MaintenanceInProgress", "GpuUnhealthy", "", "slurmmember"];
+    let rows =
+        ["SlurmSchedulable", "SlurmMember", "Moved", "NetboxLifecycleDrift", "MaintenanceInProgress", "GpuUnhealthy", "", "slurmmember"];
     for r#type in rows {
         given([seen(netbox())]).seen(netbox().says(says(r#type, "True", "Test"))).then_nothing();
     }

@@ -12,7 +12,7 @@ fn in_service_from_the_moment_it_is_asked_for() {
             "withdrawn slurm-drain: the device is back in service",
             "planned slurm-undrain of gpu01 \"fleet:<drain>\" for the device is in service",
         ])
-        .is_in(Phase::InService);
+        .stands_in(Phase::InService);
 }
 
 #[test]
@@ -36,10 +36,10 @@ fn a_backfilled_look_is_no_success() {
             "SlurmDrained=False NotDrained (backfill)",
             "SlurmDrainForeign=False NotDraining (backfill)",
         ])
-        .and_plans(["done slurm-undrain: IDLE with 0 of 64 CPUs allocated"])
+        .runs("activate")
         .seen(slurm("IDLE"))
         .then(["SlurmSchedulable=True Idle", "SlurmDrained=False NotDrained", "SlurmDrainForeign=False NotDraining"])
-        .and_plans(["operation succeeded: SLURM would start a fitting job"]);
+        .runs("nothing");
 }
 
 #[test]

@@ -44,7 +44,10 @@ fn the_map() {
         (case("gpu", "active", "", down), Ok("InService")),
         (case("gpu", "active", "", || Some(not_in_slurm())), Err("NetBox says active, SlurmMember is False")),
         (case("gpu", "active", "", none), Err("NetBox says active, SlurmMember is Unknown")),
-        (case("gpu", "active", "", || Some(slurm("IDLE").observed(fleet_schemas::HOUR))), Err("NetBox says active, SlurmMember is Unknown")),
+        (
+            case("gpu", "active", "", || Some(slurm("IDLE").observed(fleet_schemas::HOUR))),
+            Err("NetBox says active, SlurmMember is Unknown"),
+        ),
         (case("cpu", "active", "", none), Ok("Ready")),
         (case("gpu", "failed", "", down), Ok("Quarantined")),
         (case("gpu", "failed", "", none), Ok("Quarantined")),
@@ -81,7 +84,7 @@ fn confirming(story: Story, proposed: Option<Phase>) {
         let story = story.clone().when(baseline(*phase));
         match proposed {
             Some(proposed) if proposed == *phase => {
-                let story = story.then_accepted().is_in(*phase);
+                let story = story.then_accepted().stands_in(*phase);
                 assert!(story.device().operation.is_none(), "nothing runs after a baseline");
             }
             Some(_) => {
@@ -104,7 +107,10 @@ fn the_evidence_is_told() {
         told(case("gpu", "active", "InService", || Some(slurm("IDLE+DRAIN")))),
         ["NetBox status active", "SlurmMember True", "SlurmSchedulable False (Drained)", "fleet_phase InService"]
     );
-    assert_eq!(told(case("cpu", "active", "retired", none)), ["NetBox status active", "fleet_phase `retired` is no phase of ours: no evidence"]);
+    assert_eq!(
+        told(case("cpu", "active", "retired", none)),
+        ["NetBox status active", "fleet_phase `retired` is no phase of ours: no evidence"]
+    );
 }
 
 #[test]
@@ -152,7 +158,11 @@ fn what_was_previewed_no_longer_holds() {
         .seen(slurm("IDLE").says(says("SlurmMember", "False", "NotMember")))
         .when(baseline(Phase::InService))
         .then_refused("no-evidence")
-        .because("evidence that agrees on one phase", "NetBox says active, SlurmMember is False", "mend what disagrees, then preview again");
+        .because(
+            "evidence that agrees on one phase",
+            "NetBox says active, SlurmMember is False",
+            "mend what disagrees, then preview again",
+        );
     given([discovered()]).when(baseline(Phase::Ready)).then_refused("baseline-changed").because(
         "evidence for Ready",
         "InService: NetBox status active; SlurmMember True; SlurmSchedulable True (Idle)",

@@ -9,7 +9,7 @@ fn a_netbox_device_whose_role_has_a_profile_is_discovered() {
         .seen(netbox())
         .then(["inventory", "InventoryMatched=True Complete", "IdentityConflict=False SerialUnique"])
         .and_plans(["none -> Discovered by 1"])
-        .is_in(Phase::Discovered);
+        .stands_in(Phase::Discovered);
 }
 
 #[test]
@@ -17,10 +17,7 @@ fn without_profile_it_is_inventory_only_until_the_role_gets_one() {
     let story = given([]).seen(netbox().role("storage")).and_plans(nothing());
     assert_eq!(story.device().phase, None);
     let story = story.reference_changes(gives_profile("switch", profile(Scheduler::None, &[]))).then_nothing();
-    story
-        .reference_changes(gives_profile("storage", profile(Scheduler::None, &[])))
-        .then(nothing())
-        .and_plans(["none -> Discovered by 1"]);
+    story.reference_changes(gives_profile("storage", profile(Scheduler::None, &[]))).then(nothing()).and_plans(["none -> Discovered by 1"]);
 }
 
 #[test]
@@ -30,11 +27,13 @@ fn a_role_change_to_one_with_a_profile_discovers_it() {
 
 #[test]
 fn a_record_without_serial_name_or_rack_is_a_device_that_says_so() {
-    let bare = |look: Look| look.with(|i| (i.name, i.serial, i.rack) = (None, None, None)).says(says("InventoryMatched", "False", "SerialMissing"));
+    let bare = |look: Look| {
+        look.with(|i| (i.name, i.serial, i.rack) = (None, None, None)).says(says("InventoryMatched", "False", "SerialMissing"))
+    };
     given([])
         .seen(bare(netbox()))
         .then(["inventory", "IdentityConflict=False SerialUnique", "InventoryMatched=False SerialMissing"])
-        .is_in(Phase::Discovered)
+        .stands_in(Phase::Discovered)
         .when(baseline(Phase::InService))
         .then_refused("no-evidence");
 }

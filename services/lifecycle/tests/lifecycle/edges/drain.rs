@@ -1,7 +1,7 @@
 //! Edge 10: InService → Draining.
 
 use crate::dsl::*;
-use fleet_schemas::{DAY, Drain, Phase, Then, TaskKind};
+use fleet_schemas::{DAY, Drain, Phase, TaskKind, Then};
 
 #[test]
 fn jobs_end_by_themselves() {
@@ -9,7 +9,7 @@ fn jobs_end_by_themselves() {
         .when(drain())
         .then(["operation drain of alice", "InService -> Draining by 10, then stay", "wait drain +7d"])
         .and_plans(["planned slurm-drain of gpu01 \"fleet:<task> on purpose\" for on purpose"])
-        .is_in(Phase::Draining)
+        .stands_in(Phase::Draining)
         .has_open_plans(["slurm-drain of gpu01"]);
 }
 

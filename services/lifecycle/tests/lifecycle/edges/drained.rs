@@ -12,7 +12,7 @@ fn stay_is_drained_and_still_draining() {
     given([draining()])
         .seen(slurm("IDLE+DRAIN").own())
         .and_plans(["drain proven", "operation succeeded: no work runs", "done slurm-drain: DRAIN+IDLE with 0 of 64 CPUs allocated"])
-        .is_in(Phase::Draining);
+        .stands_in(Phase::Draining);
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn to_maintenance() {
             "done slurm-drain: DRAIN+IDLE with 0 of 64 CPUs allocated",
             "MaintenanceInProgress=True Maintenance",
         ])
-        .is_in(Phase::Maintenance);
+        .stands_in(Phase::Maintenance);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn the_fault_that_was_asked_for_is_the_cause() {
             "operation succeeded: no work runs",
             "done slurm-drain: DRAIN+IDLE with 0 of 64 CPUs allocated",
         ])
-        .is_in(Phase::Quarantined);
+        .stands_in(Phase::Quarantined);
 }
 
 /// Looks at SLURM, and whether each proves that no work runs.
@@ -75,7 +75,11 @@ fn what_proves_that_no_work_runs() {
         ("a drain without reason", || slurm("IDLE+DRAIN"), false),
         ("our mark with a task that is none of ours", || slurm("IDLE+DRAIN").reason("fleet:00000000-0000-0000-0000-000000000001"), false),
         ("our mark not at the beginning", || slurm("IDLE+DRAIN").reason("was fleet:<task>"), false),
-        ("a new drain that only shows our old reason", || slurm("IDLE+DRAIN").own().says(says("SlurmDrainForeign", "True", "ForeignDrain")), false),
+        (
+            "a new drain that only shows our old reason",
+            || slurm("IDLE+DRAIN").own().says(says("SlurmDrainForeign", "True", "ForeignDrain")),
+            false,
+        ),
         ("not in SLURM", not_in_slurm, false),
         ("its entry cannot be read", unreadable, false),
     ];
@@ -89,24 +93,27 @@ fn what_proves_that_no_work_runs() {
 #[test]
 fn the_first_live_look_that_agrees_confirms_a_backfilled_one() {
     given([draining_to(Then::Quarantine), seen(slurm("IDLE+DRAIN").own().observed(11 * MINUTE))])
-        .is_in(Phase::Draining)
+        .stands_in(Phase::Draining)
         .seen(slurm("IDLE+DRAIN").own())
-        .is_in(Phase::Quarantined);
+        .stands_in(Phase::Quarantined);
 }
 
 #[test]
 fn what_keeps_it_back_and_what_lets_it_go_on() {
-    let drained_but = |obstacle: Given| given([draining_to(Then::Quarantine), obstacle, drained()]).is_in(Phase::Draining);
-    drained_but(asked(hold("h"))).when(unhold("h")).is_in(Phase::Quarantined);
-    drained_but(meanwhile(goes_stale("slurm"))).reference_changes(is_fresh_again("slurm")).is_in(Phase::Quarantined);
+    let drained_but = |obstacle: Given| given([draining_to(Then::Quarantine), obstacle, drained()]).stands_in(Phase::Draining);
+    drained_but(asked(hold("h"))).when(unhold("h")).stands_in(Phase::Quarantined);
+    drained_but(meanwhile(goes_stale("slurm"))).reference_changes(is_fresh_again("slurm")).stands_in(Phase::Quarantined);
     drained_but(meanwhile(gives_profile("gpu", profile(Scheduler::Slurm, &[]))))
         .reference_changes(gives_profile("gpu", profile(Scheduler::Slurm, &["slurm-idle"])))
-        .is_in(Phase::Quarantined);
+        .stands_in(Phase::Quarantined);
     drained_but(seen(netbox().says(says("IdentityConflict", "True", "SerialShared"))))
         .seen(netbox().says(says("IdentityConflict", "False", "SerialUnique")))
-        .is_in(Phase::Quarantined);
+        .stands_in(Phase::Quarantined);
     drained_but(effect(Effect::PreventStateChange));
-    drained_but(meanwhile(lags(true))).reference_changes(lags(false)).seen(slurm("IDLE+DRAIN").own().reservation("r")).is_in(Phase::Quarantined);
+    drained_but(meanwhile(lags(true)))
+        .reference_changes(lags(false))
+        .seen(slurm("IDLE+DRAIN").own().reservation("r"))
+        .stands_in(Phase::Quarantined);
     drained_but(somehow(|d| d.owner = fleet_schemas::Owner::Operator));
 }
 
@@ -114,7 +121,7 @@ fn what_keeps_it_back_and_what_lets_it_go_on() {
 #[test]
 fn every_proof_that_is_named_must_hold() {
     let both = gives_profile("gpu", profile(Scheduler::Slurm, &["slurm-idle", "nova-empty"]));
-    given([draining_to(Then::Quarantine), meanwhile(both), drained()]).is_in(Phase::Draining);
+    given([draining_to(Then::Quarantine), meanwhile(both), drained()]).stands_in(Phase::Draining);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use crate::dsl::*;
 use fleet_schemas::{Ask, Effect, Owner, Phase};
 
-fn advances() -> [(&'static str, fn() -> Given, Ask); 4] {
+type Verb = (&'static str, fn() -> Given, Ask);
+
+fn advances() -> [Verb; 4] {
     [
         ("baseline", discovered, baseline(Phase::InService)),
         ("activate", ready, activate()),
@@ -12,7 +14,7 @@ fn advances() -> [(&'static str, fn() -> Given, Ask); 4] {
     ]
 }
 
-fn safer() -> [(&'static str, fn() -> Given, Ask); 8] {
+fn safer() -> [Verb; 8] {
     [
         ("drain", in_service, drain()),
         ("quarantine in service", in_service, quarantine()),
@@ -67,7 +69,11 @@ fn no_safer_edge_has_them() {
 fn each_says_what_it_saw_and_what_helps() {
     let refused = |fact: Given, code: &str| given([ready(), fact]).when(activate()).then_refused(code);
     refused(somehow(|d| d.owner = Owner::Vendor), "not-ours").because("owner fleet", "vendor", "take the device back from its owner");
-    refused(meanwhile(lags(true)), "reference-stale").because("the site's streams read up to now", "reading lags", "try again in some seconds");
+    refused(meanwhile(lags(true)), "reference-stale").because(
+        "the site's streams read up to now",
+        "reading lags",
+        "try again in some seconds",
+    );
     let mend = "mend the look at slurm; see `get sites`";
     refused(meanwhile(goes_stale("slurm")), "source-stale").because(
         "a fresh look at slurm",
@@ -108,6 +114,7 @@ fn a_source_that_was_never_looked_at_is_stale() {
 #[test]
 fn other_sources_may_be_stale() {
     given([discovered(), meanwhile(goes_stale("netbox"))]).when(baseline(Phase::InService)).then_refused("source-stale");
+    given([seen(netbox().role("cpu")), meanwhile(goes_stale("netbox"))]).when(baseline(Phase::Ready)).then_refused("source-stale");
     given([ready(), meanwhile(goes_stale("netbox"))]).when(activate()).then_accepted();
     given([ready_without_slurm(), meanwhile(goes_stale("slurm"))]).when(activate()).then_accepted();
     given([seen(netbox().role("cpu")), meanwhile(goes_stale("slurm"))]).when(baseline(Phase::Ready)).then_accepted();

@@ -1,7 +1,7 @@
 //! Holds: no advance while one stands.
 
 use crate::dsl::*;
-use fleet_schemas::HOUR;
+use fleet_schemas::{HOUR, SECOND};
 
 #[test]
 fn placed_and_lifted() {
@@ -20,11 +20,11 @@ fn placed_and_lifted() {
 
 #[test]
 fn every_one_must_be_lifted() {
-    given([ready(), asked(hold("a")), asked(hold("b"))])
-        .when(unhold("a"))
-        .when(activate())
-        .then_refused("held")
-        .because("no hold", "hold `b` by alice: on purpose", "unhold --name b");
+    given([ready(), asked(hold("a")), asked(hold("b"))]).when(unhold("a")).when(activate()).then_refused("held").because(
+        "no hold",
+        "hold `b` by alice: on purpose",
+        "unhold --name b",
+    );
 }
 
 #[test]
@@ -62,6 +62,8 @@ fn what_cannot_be() {
         "a, b",
         "name a hold that stands",
     );
+    let when_it_is_asked = given([ready()]).run.now.plus(SECOND);
+    given([ready()]).when(hold_until("h", when_it_is_asked)).then_refused("invalid");
     given([ready()]).when(hold_until("h", START)).then_refused("invalid").because("a time to come", "the past", "give a later time");
     given([ready()]).when(hold("moved")).then_refused("invalid").because(
         "a name other than `moved`",

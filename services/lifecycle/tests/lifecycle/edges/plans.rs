@@ -29,18 +29,16 @@ fn a_plan_stays_until_its_effect_is_seen() {
 
 #[test]
 fn a_node_that_slurm_does_not_have_is_not_drained() {
-    given([in_service(), seen(not_in_slurm())]).when(drain()).and_plans(nothing()).seen(slurm("IDLE")).and_plans([
-        "planned slurm-drain of gpu01 \"fleet:<task> on purpose\" for on purpose",
-    ]);
+    given([in_service(), seen(not_in_slurm())])
+        .when(drain())
+        .and_plans(nothing())
+        .seen(slurm("IDLE"))
+        .and_plans(["planned slurm-drain of gpu01 \"fleet:<task> on purpose\" for on purpose"]);
 }
 
 #[test]
 fn a_device_without_link_has_no_node_to_drain() {
-    given([in_service()])
-        .seen(netbox().with(|i| i.slurm_node = None))
-        .then(["inventory: slurm_node"])
-        .when(drain())
-        .and_plans(nothing());
+    given([in_service()]).seen(netbox().with(|i| i.slurm_node = None)).then(["inventory: slurm_node"]).when(drain()).and_plans(nothing());
     given([ready_without_slurm()]).when(maintain()).and_plans(["MaintenanceInProgress=True Maintenance"]);
 }
 

@@ -1,8 +1,8 @@
 //! Edge 12: to the safe side, from wherever a fault may strike. Isolate first, act later.
 
 use crate::dsl::*;
-use fleet_schemas::{DAY, Phase, Then};
 use fleet_schemas::Phase::{Decommissioned, Decommissioning, OutForRepair, Quarantined};
+use fleet_schemas::{DAY, Phase, Then};
 
 #[test]
 fn in_service_it_is_a_drain_that_leads_there() {
@@ -22,18 +22,21 @@ fn draining_it_sets_where_the_drain_leads() {
             "drain now leads to quarantine, cause GpuFault",
         ])
         .and_plans(nothing())
-        .is_in(Phase::Draining)
+        .stands_in(Phase::Draining)
         .seen(slurm("IDLE+DRAIN").own())
-        .is_in(Quarantined);
+        .stands_in(Quarantined);
 }
 
 #[test]
 fn out_of_service_it_is_at_once_and_keeps_new_work_away() {
-    given([ready(), seen(slurm("IDLE"))])
+    given([discovered(), put(Phase::Ready, None)])
         .when(quarantine())
         .then(["Ready -> Quarantined by 12, stage fault, cause GpuFault"])
         .and_plans(["planned slurm-drain of gpu01 \"fleet:<task> GpuFault\" for GpuFault"]);
-    given([ready_without_slurm()]).when(quarantine()).then(["Ready -> Quarantined by 12, stage fault, cause GpuFault"]).and_plans(nothing());
+    given([ready_without_slurm()])
+        .when(quarantine())
+        .then(["Ready -> Quarantined by 12, stage fault, cause GpuFault"])
+        .and_plans(nothing());
 }
 
 #[test]
@@ -59,11 +62,11 @@ fn every_phase_but_four() {
                 story.then_refused("phase-forbids");
             }
             Phase::InService | Phase::Draining => {
-                let story = story.is_in(Phase::Draining);
+                let story = story.stands_in(Phase::Draining);
                 assert_eq!(story.device().then, Some(Then::Quarantine));
             }
             _ => {
-                story.is_in(Quarantined);
+                story.stands_in(Quarantined);
             }
         }
     }
@@ -81,8 +84,13 @@ fn a_maintenance_is_cut_short_by_it() {
 #[test]
 fn a_failed_stage_stays_the_stage() {
     given([ready(), asked(activate()), seen(slurm("DOWN")), after(DAY)])
-        .is_in(Phase::Draining)
+        .stands_in(Phase::Draining)
         .when(quarantine())
         .seen(slurm("IDLE+DRAIN").own())
-        .and_plans(["drain proven", "Draining -> Quarantined by 11, stage activate, cause GpuFault", "operation succeeded: no work runs", "done slurm-drain: DRAIN+IDLE with 0 of 64 CPUs allocated"]);
+        .and_plans([
+            "drain proven",
+            "Draining -> Quarantined by 11, stage activate, cause GpuFault",
+            "operation succeeded: no work runs",
+            "done slurm-drain: DRAIN+IDLE with 0 of 64 CPUs allocated",
+        ]);
 }

@@ -16,8 +16,16 @@ fn a_device_that_netbox_never_had() {
 #[test]
 fn a_site_out_of_reach() {
     let story = || given([in_service()]);
-    story().reaching(&["ams1"]).when(drain()).then_refused("out-of-reach").because("a right at lhr1", "ams1", "ask the site's owner for access");
-    story().reaching(&[]).when(hold("h")).then_refused("out-of-reach").because("a right at lhr1", "no site", "ask the site's owner for access");
+    story().reaching(&["ams1"]).when(drain()).then_refused("out-of-reach").because(
+        "a right at lhr1",
+        "ams1",
+        "ask the site's owner for access",
+    );
+    story().reaching(&[]).when(hold("h")).then_refused("out-of-reach").because(
+        "a right at lhr1",
+        "no site",
+        "ask the site's owner for access",
+    );
     story().reaching(&["ams1"]).when(not_built("cancel")).then_refused("out-of-reach");
     story().reaching(&["ams1", "lhr1"]).when(drain()).then_accepted();
 }
@@ -30,11 +38,7 @@ fn another_version_than_was_expected() {
         .expecting_version(version + 1)
         .when(drain())
         .then_refused("version-conflict")
-        .because(
-            &format!("version {}", version + 1),
-            &format!("version {version}"),
-            "read the device again and decide anew",
-        )
+        .because(&format!("version {}", version + 1), &format!("version {version}"), "read the device again and decide anew")
         .expecting_version(version)
         .when(drain())
         .then_accepted()

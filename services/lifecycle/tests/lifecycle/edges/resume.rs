@@ -37,7 +37,7 @@ fn a_plan_that_nobody_followed_is_withdrawn() {
 
 #[test]
 fn what_the_drain_was_for_is_forgotten() {
-    let story = given([in_service(), asked(quarantine())]).when(resume()).is_in(Phase::InService);
+    let story = given([in_service(), asked(quarantine())]).when(resume()).stands_in(Phase::InService);
     let device = story.device();
     assert_eq!((device.then, &device.cause, device.stage), (None, &None, None));
     story.after(8 * DAY).then_nothing();
@@ -49,7 +49,7 @@ fn attention_ends_with_it() {
         .has_attention(["drain"])
         .when(resume())
         .has_attention([])
-        .is_in(Phase::InService);
+        .stands_in(Phase::InService);
 }
 
 #[test]

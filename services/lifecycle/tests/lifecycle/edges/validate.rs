@@ -6,14 +6,11 @@ use fleet_schemas::{Phase, RoleProfile, Scheduler, Stage};
 
 #[test]
 fn passed_through_with_a_word_for_each_stage_that_was_not_tested() {
-    let story = given([quarantined(), drained()])
-        .when(validate())
-        .then(["Quarantined -> Validating by 12v"])
-        .and_plans([
-            "skipped validate: the role profile names no suite",
-            "skipped burn-in: the role profile names no suite",
-            "Validating -> Ready by 7",
-        ]);
+    let story = given([quarantined(), drained()]).when(validate()).then(["Quarantined -> Validating by 12v"]).and_plans([
+        "skipped validate: the role profile names no suite",
+        "skipped burn-in: the role profile names no suite",
+        "Validating -> Ready by 7",
+    ]);
     assert_eq!(story.device().untested.iter().map(|s| s.as_str()).collect::<Vec<_>>(), ["validate", "burn-in"]);
     assert_eq!((story.device().stage, &story.device().cause), (None, &None));
 }
@@ -59,13 +56,18 @@ fn a_profile_without_proof_proves_nothing() {
 fn the_failed_stage_says_where_it_leads() {
     use Stage::*;
     for stage in Stage::ALL {
-        let story = given([discovered(), put(Phase::Quarantined, Some(*stage)), asked(hold("h")), drained(), asked(unhold("h"))]).when(validate());
+        let story =
+            given([discovered(), put(Phase::Quarantined, Some(*stage)), asked(hold("h")), drained(), asked(unhold("h"))]).when(validate());
         match stage {
             Validate | BurnIn | Activate | Fault => {
-                story.is_in(Phase::Ready);
+                story.stands_in(Phase::Ready);
             }
             Enrol | Provision | Adopt | Decommission => {
-                story.then_refused("phase-forbids").because("a stage that leads to Validating", stage.as_str(), "repeat the stage that failed");
+                story.then_refused("phase-forbids").because(
+                    "a stage that leads to Validating",
+                    stage.as_str(),
+                    "repeat the stage that failed",
+                );
             }
         }
     }
@@ -93,17 +95,19 @@ fn a_suite_that_is_named_is_not_passed_through() {
             .then(["Quarantined -> Validating by 12v"])
             .and_plans(nothing())
             .reference_changes(with_suite(|_| ()))
-            .is_in(Phase::Ready);
+            .stands_in(Phase::Ready);
     }
 }
 
 #[test]
 fn what_keeps_validating_back() {
-    let validating = |obstacle: Given| given([discovered(), obstacle, put(Phase::Validating, None)]).reference_changes(gives_profile("x", profile(Scheduler::None, &[])));
-    validating(meanwhile(lags(true))).is_in(Phase::Validating);
-    validating(asked(hold("h"))).is_in(Phase::Validating).when(unhold("h")).is_in(Phase::Ready);
+    let validating = |obstacle: Given| {
+        given([discovered(), obstacle, put(Phase::Validating, None)]).reference_changes(gives_profile("x", profile(Scheduler::None, &[])))
+    };
+    validating(meanwhile(lags(true))).stands_in(Phase::Validating);
+    validating(asked(hold("h"))).stands_in(Phase::Validating).when(unhold("h")).stands_in(Phase::Ready);
     validating(seen(netbox().says(says("IdentityConflict", "True", "SerialShared"))))
-        .is_in(Phase::Validating)
+        .stands_in(Phase::Validating)
         .seen(netbox())
-        .is_in(Phase::Ready);
+        .stands_in(Phase::Ready);
 }

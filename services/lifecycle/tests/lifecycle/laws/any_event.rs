@@ -49,23 +49,31 @@ fn phases() -> impl Strategy<Value = DeviceEvent> {
 }
 
 fn seen() -> impl Strategy<Value = DeviceEvent> {
-    let types = prop_oneof![word(&["SlurmDrained", "SlurmDrainForeign", "SlurmMember", "Moved", "NetboxLifecycleDrift"]).prop_map(str::to_owned), text()];
+    let types = prop_oneof![
+        word(&["SlurmDrained", "SlurmDrainForeign", "SlurmMember", "Moved", "NetboxLifecycleDrift"]).prop_map(str::to_owned),
+        text()
+    ];
     let source = word(&["slurm", "netbox", "hub", "", "ironic"]).prop_map(str::to_owned);
     let report = (types, text(), word(Status::ALL), prop::collection::vec(word(Effect::ALL), 0..3));
     let node = (word(&["", "IDLE", "DRAIN", "IDLE+DRAIN"]), prop::option::of(text()), -1..3i64);
     prop_oneof![
-        (site(), text(), word(&["gpu", "cpu", "storage", ""]), prop::option::of(text()), seq()).prop_map(|(site, status, role, node, source_seq)| {
-            let inventory = Inventory { site, status, role: role.into(), slurm_node: node, ..inventory() };
-            InventoryChanged { inventory, changed: vec![], source_seq }.into()
-        }),
+        (site(), text(), word(&["gpu", "cpu", "storage", ""]), prop::option::of(text()), seq()).prop_map(
+            |(site, status, role, node, source_seq)| {
+                let inventory = Inventory { site, status, role: role.into(), slurm_node: node, ..inventory() };
+                InventoryChanged { inventory, changed: vec![], source_seq }.into()
+            }
+        ),
         (site(), site()).prop_map(|(from, to)| DeviceMoved { from, to }.into()),
-        (report, source, site(), prop::option::of(seq()), time(), any::<bool>()).prop_map(|(report, source, site, source_seq, at, live)| {
-            let (r#type, subject, status, effects) = report;
-            let report = ConditionReport { r#type, subject, status, reason: String::new(), message: String::new() };
-            let (severity, confirmed_live) = (Severity::Info, live);
-            let (observed_at, last_transition_at) = (at, at);
-            ConditionChanged { report, severity, effects, source, site, source_seq, observed_at, last_transition_at, confirmed_live }.into()
-        }),
+        (report, source, site(), prop::option::of(seq()), time(), any::<bool>()).prop_map(
+            |(report, source, site, source_seq, at, live)| {
+                let (r#type, subject, status, effects) = report;
+                let report = ConditionReport { r#type, subject, status, reason: String::new(), message: String::new() };
+                let (severity, confirmed_live) = (Severity::Info, live);
+                let (observed_at, last_transition_at) = (at, at);
+                ConditionChanged { report, severity, effects, source, site, source_seq, observed_at, last_transition_at, confirmed_live }
+                    .into()
+            }
+        ),
         (prop::option::of(node), seq()).prop_map(|(node, source_seq)| {
             let section = node.map(|(state, reason, alloc_cpus)| section(state, reason, alloc_cpus));
             SchedulerChanged { section, source_seq }.into()
@@ -98,13 +106,27 @@ fn section(state: &str, reason: Option<String>, alloc_cpus: i64) -> SchedulerSec
 fn running() -> impl Strategy<Value = DeviceEvent> {
     let wait = (word(WaitKind::ALL), text(), time(), time(), time());
     prop_oneof![
-        (text(), prop::option::of(time())).prop_map(|(name, expires_at)| HoldPlaced { name, by: String::new(), reason: String::new(), expires_at }.into()),
+        (text(), prop::option::of(time())).prop_map(|(name, expires_at)| HoldPlaced {
+            name,
+            by: String::new(),
+            reason: String::new(),
+            expires_at
+        }
+        .into()),
         text().prop_map(|name| HoldLifted { name, by: String::new() }.into()),
         (operation(), text(), prop::option::of(time())).prop_map(|(operation, verb, deadline)| {
             OperationStarted { operation, verb, by: String::new(), reason: String::new(), deadline }.into()
         }),
-        (operation(), word(OperationState::ALL)).prop_map(|(operation, state)| OperationEnded { operation, state, message: String::new() }.into()),
-        (task(), word(TaskKind::ALL), text()).prop_map(|(task, kind, mark)| TaskPlanned { task, kind, target: mark.clone(), mark, why: String::new() }.into()),
+        (operation(), word(OperationState::ALL))
+            .prop_map(|(operation, state)| OperationEnded { operation, state, message: String::new() }.into()),
+        (task(), word(TaskKind::ALL), text()).prop_map(|(task, kind, mark)| TaskPlanned {
+            task,
+            kind,
+            target: mark.clone(),
+            mark,
+            why: String::new()
+        }
+        .into()),
         task().prop_map(|task| TaskDone { task, seen: String::new() }.into()),
         task().prop_map(|task| TaskWithdrawn { task, why: String::new() }.into()),
         text().prop_map(|name| AttentionRaised { name, why: String::new(), ways_out: vec![] }.into()),
@@ -136,7 +158,7 @@ fn look_at(entity: &Entity, now: Timestamp) {
     }
     run.looking("system:decider", |ctx| Fleet::plan(entity, ctx).is_empty());
     let told = (Fleet::next_wait(entity), why::waits(device, &run.reference), baseline::propose(device, &run.reference), device.name());
-    assert_eq!(format!("{told:?}").is_empty(), false);
+    assert!(!format!("{told:?}").is_empty());
     assert_eq!(why::verdicts(device, 1, &run.reference, now).len(), verbs::TABLE.iter().filter(|v| v.built).count());
 }
 

@@ -53,7 +53,9 @@ impl History {
             Happening::Fresh(source) => self.refer(is_fresh_again(source)),
             Happening::Profile { slurm, proofs } => self.refer(profile_of(*slurm, *proofs)),
             Happening::Lags(stale) => {
-                self.refer(lags(*stale));
+                let mut reference = self.run.reference.clone();
+                lags(*stale)(&mut reference, self.run.now);
+                self.step(|run, _| run.refer(reference));
                 self.step(|run, _| run.plan());
             }
             Happening::TakenOver => {
@@ -122,6 +124,8 @@ impl History {
         let mut reference = self.run.reference.clone();
         change(&mut reference, self.run.now);
         self.step(|run, _| run.refer(reference));
+        let again = self.step(|run, _| run.plan());
+        assert_eq!(again.planned, vec![], "whom a change does not concern has nothing to plan");
     }
 
     /// The journal alone gives the same state, and the state survives its storage.

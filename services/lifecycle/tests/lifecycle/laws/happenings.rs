@@ -8,15 +8,28 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 pub enum Happening {
     Asked(Verb),
-    Netbox { record: Record, edits: Vec<(bool, usize)>, order: Order },
-    Gone { order: Order },
-    Slurm { node: Node, order: Order, age: Micros },
+    Netbox {
+        record: Record,
+        edits: Vec<(bool, usize)>,
+        order: Order,
+    },
+    Gone {
+        order: Order,
+    },
+    Slurm {
+        node: Node,
+        order: Order,
+        age: Micros,
+    },
     Passes(Micros),
     Stale(&'static str),
     Fresh(&'static str),
     /// The reader of partition 0 falls behind; when it has caught up, every stream is planned.
     Lags(bool),
-    Profile { slurm: bool, proofs: bool },
+    Profile {
+        slurm: bool,
+        proofs: bool,
+    },
     TakenOver,
 }
 
@@ -47,7 +60,13 @@ pub struct Record {
 /// What SLURM shows.
 #[derive(Clone, Debug)]
 pub enum Node {
-    Shows { state: &'static str, reason: &'static str, alloc: i64, own_reservation: bool, name: Option<&'static str> },
+    Shows {
+        state: &'static str,
+        reason: &'static str,
+        alloc: i64,
+        own_reservation: bool,
+        name: Option<&'static str>,
+    },
     /// The agent knows better than the mark.
     Foreign,
     Absent,

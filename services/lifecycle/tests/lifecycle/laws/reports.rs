@@ -36,8 +36,12 @@ impl Reports {
                     self.put(&crate::dsl::says("InventoryVanished", "False", "Present"), sighting);
                 }
             }
-            Fact::NetboxDeviceGone(_) if before.inventory.is_some() => self.put(&crate::dsl::says("InventoryVanished", "True", "Deleted"), sighting),
-            Fact::SlurmNodeSeen(seen) if here(before, sighting, seen) => seen.conditions.iter().for_each(|r| self.put(&known(before, seen, r), sighting)),
+            Fact::NetboxDeviceGone(_) if before.inventory.is_some() => {
+                self.put(&crate::dsl::says("InventoryVanished", "True", "Deleted"), sighting)
+            }
+            Fact::SlurmNodeSeen(seen) if here(before, sighting, seen) => {
+                seen.conditions.iter().for_each(|r| self.put(&known(before, seen, r), sighting))
+            }
             _ => {}
         }
     }

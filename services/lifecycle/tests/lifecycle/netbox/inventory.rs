@@ -36,7 +36,7 @@ fn what_changed_is_named() {
 #[test]
 fn a_status_that_only_stands_there_asks_for_nothing() {
     for status in ["failed", "offline", "decommissioning", "broken"] {
-        given([in_service()]).seen(netbox().status(status)).then(["inventory: status"]).and_plans(nothing()).is_in(Phase::InService);
+        given([in_service()]).seen(netbox().status(status)).then(["inventory: status"]).and_plans(nothing()).stands_in(Phase::InService);
     }
 }
 
@@ -46,7 +46,7 @@ fn a_record_that_is_gone_is_a_condition_and_never_a_deletion() {
         .seen(gone())
         .then(["InventoryVanished=True Deleted"])
         .and_plans(nothing())
-        .is_in(Phase::InService)
+        .stands_in(Phase::InService)
         .seen(gone())
         .then_nothing()
         .when(drain())
@@ -70,7 +70,10 @@ fn it_returns() {
 
 #[test]
 fn a_late_word_that_it_is_there_does_not_bring_it_back() {
-    given([in_service(), seen(gone().seq(1, 50))]).seen(netbox().seq(1, 49)).then_noted("late").says_of_itself("InventoryVanished", "True Deleted");
+    given([in_service(), seen(gone().seq(1, 50))])
+        .seen(netbox().seq(1, 49))
+        .then_noted("late")
+        .says_of_itself("InventoryVanished", "True Deleted");
     given([in_service(), seen(netbox().status("failed").seq(1, 50))]).seen(gone().seq(1, 49)).then_noted("late");
 }
 

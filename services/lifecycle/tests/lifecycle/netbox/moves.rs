@@ -20,7 +20,7 @@ fn the_site_changes_at_once_and_a_hold_says_that_nobody_accepted_it() {
             "IdentityConflict=False SerialUnique",
         ])
         .and_plans(["Moved=True NotAccepted"])
-        .is_in(Phase::InService);
+        .stands_in(Phase::InService);
     assert_eq!(story.device().site, Some(at("ams1")));
     assert_eq!(story.device().condition("Moved").unwrap().message, "moved from lhr1 to ams1 in NetBox");
 }
@@ -39,6 +39,7 @@ fn unhold_moved_accepts_it() {
         .when(unhold("moved"))
         .then(["hold moved lifted by alice"])
         .and_plans(["Moved=False Accepted"])
+        .seen(slurm("IDLE").by("ams1"))
         .when(resume())
         .then_accepted();
     assert_eq!(story.device().profile_site, None);
@@ -81,7 +82,13 @@ fn the_right_of_the_asker_must_reach_the_new_site() {
 fn a_second_move_before_the_first_was_accepted_keeps_the_first_profile() {
     let story = given([moved()])
         .seen(netbox().site("lhr1"))
-        .then(["inventory: site", "moved ams1 -> lhr1", "hold moved by system:hub", "InventoryMatched=True Complete", "IdentityConflict=False SerialUnique"])
+        .then([
+            "inventory: site",
+            "moved ams1 -> lhr1",
+            "hold moved by system:hub",
+            "InventoryMatched=True Complete",
+            "IdentityConflict=False SerialUnique",
+        ])
         .and_plans(["Moved=True NotAccepted"]);
     assert_eq!(story.device().profile_site, Some(at("lhr1")));
     let story = story.when(unhold("moved"));
@@ -92,7 +99,7 @@ fn a_second_move_before_the_first_was_accepted_keeps_the_first_profile() {
 fn a_drain_is_not_proven_by_what_the_old_site_said() {
     given([draining(), asked(hold("h")), drained(), seen(netbox().site("ams1")), asked(unhold("h"))])
         .when(unhold("moved"))
-        .is_in(Phase::Draining)
+        .stands_in(Phase::Draining)
         .has_open_plans([])
         .seen(slurm("IDLE+DRAIN").own().by("ams1"))
         .and_plans(["drain proven", "operation succeeded: no work runs"]);

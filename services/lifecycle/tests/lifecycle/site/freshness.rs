@@ -60,6 +60,13 @@ fn each_look_gives_it_three_intervals_more() {
         .then(["slurm stale, looked -3m"]);
 }
 
+#[test]
+fn a_look_that_arrives_late_takes_nothing_back() {
+    let story = given_site([fresh(), after(MINUTE), seen(swept())]);
+    let due = story.run.next_wait();
+    assert_eq!(story.seen(swept().observed(2 * MINUTE)).run.next_wait(), due);
+}
+
 /// Each source by its own clock, and the soonest is asked first.
 #[test]
 fn sources_fall_silent_one_by_one() {
@@ -75,11 +82,8 @@ fn failing_looks_are_told_once_and_silence_is_what_makes_it_stale() {
     for fault in [LookFault::NoData, LookFault::ControllerDown] {
         let failing = format!("looks at slurm fail: {}", fault.as_str());
         let stale = format!("slurm stale, looked -3m, fault {}", fault.as_str());
-        let story = given_site([fresh()])
-            .seen(fails(source("slurm"), fault))
-            .then([&failing])
-            .seen(fails(source("slurm"), fault))
-            .then_nothing();
+        let story =
+            given_site([fresh()]).seen(fails(source("slurm"), fault)).then([&failing]).seen(fails(source("slurm"), fault)).then_nothing();
         assert_eq!(slurm_is(&story), "fresh");
         let story = story.after(3 * MINUTE).then([&stale]);
         assert_eq!(story.site().sources[&source("slurm")].problem, format!("{fault:?}"));

@@ -16,9 +16,12 @@ fn it_is_registered_once() {
         .then_nothing()
         .when(config(|s| s[0].interval_seconds = 300))
         .then(["registered: netbox every 300 s, slurm every 60 s"])
+        .when(config(|_| ()))
+        .then(["registered: netbox every 60 s, slurm every 60 s"])
         .when(config(|s| s.truncate(1)))
         .then(["registered: netbox every 60 s"]);
-    let story = given_site([]).when(RegisterSite { sources: vec![] }).then(["registered: "]).when(RegisterSite { sources: vec![] }).then_nothing();
+    let story =
+        given_site([]).when(RegisterSite { sources: vec![] }).then(["registered: "]).when(RegisterSite { sources: vec![] }).then_nothing();
     assert!(story.site().registered && story.site().sources.is_empty());
 }
 
