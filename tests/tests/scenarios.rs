@@ -118,7 +118,7 @@ impl Stage {
     /// What a person at the site does: reads the plan, types it.
     async fn as_planned(&self, site: &str, name: &str) {
         let why: Value = self.hub.api().await.unwrap().get(&format!("/devices/{name}/why")).await.unwrap();
-        let plan = why["plans"].as_array().unwrap().iter().find(|p| p["state"] == "open").expect("an open plan").clone();
+        let plan = why["plans"].as_array().unwrap().iter().find(|p| p["state"] == "open").unwrap().clone();
         match plan["kind"].as_str().unwrap() {
             "slurm-drain" => self.sim.world.drain(site, name, plan["mark"].as_str().unwrap(), "root"),
             "slurm-undrain" => self.sim.world.undrain(site, name),

@@ -58,7 +58,11 @@ fn floors_are_kept() {
         ("fleet-sim", 2, &["fleet-schemas", "fleet-log", "fleet-fence", "fleet-lifecycle"]),
         ("fleet-hub", 3, &["fleet-satellite", "reqwest"]),
         ("fleet-manager", 4, &[]),
-        ("fmctl", 4, &["fleet-log", "fleet-fence", "fleet-lifecycle", "fleet-journal", "fleet-projections", "fleet-hub", "fleet-satellite"]),
+        (
+            "fmctl",
+            4,
+            &["fleet-log", "fleet-fence", "fleet-lifecycle", "fleet-journal", "fleet-projections", "fleet-hub", "fleet-satellite"],
+        ),
     ];
     let found = manifests();
     let floor: BTreeMap<_, _> = floors.iter().map(|(name, floor, _)| (*name, *floor)).collect();
@@ -110,7 +114,8 @@ fn banned_names_are_not_types_or_modules() {
     for path in rust() {
         let text = fs::read_to_string(&path).unwrap();
         for line in text.lines().map(str::trim_start) {
-            let declared = ["pub struct ", "pub enum ", "pub trait ", "struct ", "enum ", "trait ", "pub(crate) struct ", "pub(crate) enum "];
+            let declared =
+                ["pub struct ", "pub enum ", "pub trait ", "struct ", "enum ", "trait ", "pub(crate) struct ", "pub(crate) enum "];
             let Some(rest) = declared.iter().find_map(|d| line.strip_prefix(d)) else { continue };
             let name: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
             assert!(!banned.contains(&name.as_str()) && !name.ends_with("Service"), "{}: {line}", path.display());

@@ -1,14 +1,15 @@
 //! A bulk change that stays in its transaction for more than 40 s: its change ids are given out at the beginning, and seen by nobody
 //! until it commits, long after later ids were.
 
-use crate::netbox_edits::{edit, tells_of};
+use crate::netbox_edits::{edit, shows_row};
 use crate::story::{Device, PATIENCE, Story};
 use fleet_tests::until_within;
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long the transaction stays open at least.
 const OPEN: Duration = Duration::from_secs(41);
@@ -34,29 +35,37 @@ pub async fn overtaken_by_other_edits(story: &Story) {
     let netbox = story.labs.netbox.clone();
     let lock = netbox.lock_device(*CHANGED.end()).await.unwrap();
     let begun = Instant::now();
-    let rows: Vec<Value> = CHANGED.map(|id| json!({"id": id, "asset_tag": format!("BULK{id:06}")})).collect();
+    let rows: Vec<Value> = CHANGED.map(|id| json!({"id": id, "asset_tag": tag(id)})).collect();
     let bulk = tokio::spawn(async move { netbox.change(Method::PATCH, "/dcim/devices/", &Value::from(rows)).await });
     let mut overtaking = Vec::new();
     while begun.elapsed() < OPEN {
-        let tag = format!("OVER{:06}", overtaking.len());
-        let seen = |d: &Device| d.at("/identity/asset_tag", &tag.as_str().into());
-        let (_, changed) = edit(story, "edited while the bulk is open", OTHER, json!({"asset_tag": tag}), seen).await;
+        let other = tag(1000 + overtaking.len() as i64);
+        let seen = |d: &Device| d.at("/identity/asset_tag", &other.as_str().into());
+        let (_, changed) = edit(story, "edited while the bulk is open", OTHER, json!({"asset_tag": other}), seen).await;
         assert!(!bulk.is_finished(), "the bulk change did not wait");
         overtaking.push(changed.request_id);
     }
     let released = Instant::now();
     lock.release().await.unwrap();
-    let changed = bulk.await.unwrap().unwrap();
     until_within(PATIENCE, "every device of the bulk change", || all_changed(story)).await;
-    story.within_bound("the whole bulk change", (&story.netbox, released), tells_of(&changed.request_id));
+    let shows = shows_row(*CHANGED.end(), |row| row["asset_tag"] == tag(*CHANGED.end()));
+    story.within_bound("the whole bulk change", (&story.netbox, released), shows);
+    // NetBox takes seconds to write its own answer, long after it has committed.
+    let changed = bulk.await.unwrap().unwrap();
     overtaken(story, &changed.request_id, &overtaking).await;
     no_sweep_since_the_first(story);
+}
+
+/// The new asset tag of a device, in no other run the same.
+fn tag(id: i64) -> String {
+    static RUN: LazyLock<u64> = LazyLock::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs());
+    format!("{}-{id:04}", *RUN)
 }
 
 async fn all_changed(story: &Story) -> Result<(), String> {
     let shown = stream::iter(CHANGED).map(|id| async move {
         let device = story.device(&format!("gpu{id:02}")).await?;
-        device.at("/identity/asset_tag", &format!("BULK{id:06}").into()).map_err(|e| format!("gpu{id:02}: {e}"))
+        device.at("/identity/asset_tag", &tag(id).into()).map_err(|e| format!("gpu{id:02}: {e}"))
     });
     shown.buffered(8).try_collect::<Vec<()>>().await.map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! What people do in NetBox: names, moves, statuses, deletes. Each change is dated by the answer that first carries its request id.
+//! What people do in NetBox: names, moves, statuses, deletes. Each change is dated by NetBox's first answer that has it.
 
 use crate::drain::{activate, event, instruction};
 use crate::story::{Device, Story};
@@ -9,13 +9,26 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// Whether an answer tells of a change.
-pub fn tells_of(request_id: &str) -> impl Fn(&Call, &Answered) -> bool {
-    let id = request_id.to_owned();
-    move |_, answer| answer.has(&id)
+/// Whether an answer shows the device with this id, and like this.
+pub fn shows_row(id: i64, like: impl Fn(&Value) -> bool) -> impl Fn(&Call, &Answered) -> bool {
+    move |call, answer| {
+        let read = call.path.starts_with("/api/dcim/devices/").then(|| serde_json::from_slice::<Value>(&answer.body).ok()).flatten();
+        let rows = read.map(|body| body["results"].as_array().cloned().unwrap_or_else(|| vec![body]));
+        rows.is_some_and(|rows| rows.iter().any(|row| row["id"] == id && like(row)))
+    }
 }
 
-/// An edit of a device that must appear within the bound.
+/// Whether a row has what an edit asked for: a value, a choice's value, or the thing referred to.
+fn carries(row: &Value, edit: &Value) -> bool {
+    let has = |(key, wanted): (&String, &Value)| match (&row[key], wanted) {
+        (Value::Null, Value::String(empty)) => empty.is_empty(),
+        (now, Value::Object(wanted)) => wanted.iter().all(|(k, v)| now[k] == *v),
+        (now, wanted) => now == wanted || now["value"] == *wanted || now["id"] == *wanted,
+    };
+    edit.as_object().is_some_and(|edit| edit.iter().all(has))
+}
+
+/// An edit of a device; it must appear within the bound of NetBox's first answer that has it.
 pub async fn edit(
     story: &Story,
     what: &str,
@@ -23,23 +36,12 @@ pub async fn edit(
     body: Value,
     wanted: impl Fn(&Device) -> Result<(), String>,
 ) -> (Device, Changed) {
-    let id = story.device(device).await.unwrap();
-    let path = format!("/dcim/devices/{}/", id.netbox_id().unwrap());
-    let uuid = id.0["id"].as_str().unwrap().to_owned();
-    change(story, &format!("{device}: {what}"), (Method::PATCH, &path, body), &uuid, wanted).await
-}
-
-async fn change(
-    story: &Story,
-    what: &str,
-    (method, path, body): (Method, &str, Value),
-    device: &str,
-    wanted: impl Fn(&Device) -> Result<(), String>,
-) -> (Device, Changed) {
-    let before = Instant::now();
-    let changed = story.labs.netbox.change(method, path, &body).await.unwrap();
-    let found = story.appears(what, (&story.netbox, before), tells_of(&changed.request_id), device, wanted).await;
-    (found, changed)
+    let found = story.device(device).await.unwrap();
+    let (id, uuid) = (found.netbox_id().unwrap(), found.0["id"].as_str().unwrap());
+    let (before, path) = (Instant::now(), format!("/dcim/devices/{id}/"));
+    let changed = story.labs.netbox.change(Method::PATCH, &path, &body).await.unwrap();
+    let shows = shows_row(id, |row| carries(row, &body));
+    (story.appears(&format!("{device}: {what}"), (&story.netbox, before), shows, uuid, wanted).await, changed)
 }
 
 /// A rename, a rack's rename, a move between bound sites and back.
@@ -56,11 +58,14 @@ pub async fn renames_and_moves(story: &Story) {
 
 /// A rack's rename leaves no record of the devices in it, and they are read anew all the same.
 async fn rack_renamed(story: &Story) {
+    let (inside, id) = ("gpu18", 18);
     let rack = story.labs.netbox.get("/dcim/racks/?name=R17").await.unwrap()["results"][0]["id"].as_i64().unwrap();
-    let path = format!("/dcim/racks/{rack}/");
-    let (inside, named) = ("gpu18", |name: &'static str| move |d: &Device| d.at("/inventory/rack", &name.into()));
-    change(story, "gpu18: its rack renamed", (Method::PATCH, &path, json!({"name": "R17-new"})), inside, named("R17-new")).await;
-    change(story, "gpu18: its rack named as before", (Method::PATCH, &path, json!({"name": "R17"})), inside, named("R17")).await;
+    for name in ["R17-new", "R17"] {
+        let before = Instant::now();
+        story.labs.netbox.change(Method::PATCH, &format!("/dcim/racks/{rack}/"), &json!({"name": name})).await.unwrap();
+        let (shows, wanted) = (shows_row(id, |row| row["rack"]["name"] == name), |d: &Device| d.at("/inventory/rack", &name.into()));
+        story.appears(&format!("{inside}: its rack renamed {name}"), (&story.netbox, before), shows, inside, wanted).await;
+    }
 }
 
 /// A move is one event and a hold until somebody accepts it; the new site's cluster counts at once.
@@ -68,7 +73,7 @@ async fn moved(story: &Story, from: &'static str, to: &'static str) {
     let device = "gpu09";
     let site = story.labs.netbox.get(&format!("/dcim/sites/?slug={to}")).await.unwrap()["results"][0]["id"].clone();
     let place = match to {
-        "dc1" => json!({"site": site, "rack": {"name": "R08"}, "position": 1, "face": "front"}),
+        "dc1" => json!({"site": site, "rack": {"name": "R08"}, "position": 1.0, "face": "front"}),
         _ => json!({"site": site, "rack": null, "position": null, "face": ""}),
     };
     let stands = |d: &Device| {
@@ -155,9 +160,11 @@ pub async fn a_deleted_device_stays_listed(story: &Story) {
     story.step("a delete");
     let device = story.device("gpu197").await.unwrap();
     let uuid = device.0["id"].as_str().unwrap();
-    let path = format!("/dcim/devices/{}/", device.netbox_id().unwrap());
+    let (before, path) = (Instant::now(), format!("/dcim/devices/{}/", device.netbox_id().unwrap()));
+    story.labs.netbox.change(Method::DELETE, &path, &Value::Null).await.unwrap();
+    let confirms = |call: &Call, answer: &Answered| call.path.contains(&path) && answer.status == 404;
     let vanished = |d: &Device| d.has("InventoryVanished", "True", "Deleted");
-    let (found, _) = change(story, "gpu197: deleted", (Method::DELETE, &path, Value::Null), uuid, vanished).await;
+    let found = story.appears("gpu197: deleted", (&story.netbox, before), confirms, uuid, vanished).await;
     let message = found.condition("InventoryVanished")["message"].as_str().unwrap_or_default();
     assert!(message.contains("by admin") && message.contains("404"), "{message}");
     let listed = story.api().await.all("/devices?filter=name%20%3D%20gpu197").await.unwrap();

@@ -3,7 +3,7 @@
 
 use fleet_tests::labs::{Labs, SlurmLab};
 use fleet_tests::recorder::{Answered, Call, Recorder};
-use fleet_tests::{Api, Running, until_within};
+use fleet_tests::{Api, Running, binary, until_within};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -66,6 +66,7 @@ impl Drop for ToldOnPanic {
 impl Story {
     /// Starts the product with recorders between it and the labs; NetBox is swept whole every `sweep_seconds`.
     pub async fn begin(sweep_seconds: u32) -> Self {
+        println!();
         let labs = Labs::from_env().unwrap();
         let folder = TempDir::new().unwrap();
         let netbox = Recorder::before(&labs.netbox.url).await.unwrap();
@@ -75,8 +76,8 @@ impl Story {
         let file = folder.path().join("fleet.toml");
         std::fs::write(&file, configuration(&netbox.url, &old.recorder.url, &new.recorder.url, sweep_seconds)).unwrap();
         let log = ToldOnPanic(folder.path().join("data.log"));
-        let (hub, api) = started(&folder.path().join("data"), &["--config", file.to_str().unwrap()]).await;
-        let api = tokio::sync::Mutex::new((api, Instant::now()));
+        let hub = Running::start(&folder.path().join("data"), &["--config", file.to_str().unwrap()]).await.unwrap();
+        let api = tokio::sync::Mutex::new((hub.api().await.unwrap(), Instant::now()));
         let step = Mutex::new(("start".to_owned(), Instant::now()));
         Self { labs, netbox, clusters: [old, new], hub, api, measured: Mutex::default(), step, _log: log, _folder: folder }
     }
@@ -171,34 +172,40 @@ impl Story {
         println!("   {:>7.3} s  {what}", to.duration_since(from).as_secs_f64());
     }
 
-    /// The product stops cleanly, and all that it asked of anybody was a read.
+    /// All that the product asked of anybody was a read, as often as it should; it stops cleanly, and its journal holds together.
     pub async fn end(self) {
         self.step("the end");
-        let recorders = self.clusters.iter().map(|c| (c.site, &c.recorder)).chain([("NetBox", &self.netbox)]);
-        for (system, recorder) in recorders {
+        let [old, new] = &self.clusters;
+        let feed = self.netbox.calls_of("/api/core/object-changes/?time_after=");
+        for (system, recorder, looks) in
+            [("dc1", &old.recorder, old.looks()), ("dc2", &new.recorder, new.looks()), ("NetBox", &self.netbox, feed)]
+        {
             let calls = recorder.calls();
             let writes: Vec<_> = calls.iter().filter(|c| c.method != "GET").map(|c| format!("{} {}", c.method, c.path)).collect();
             assert!(writes.is_empty(), "{system} was asked to change something: {writes:?}");
-            assert!(calls.len() > 10, "{system}: {} calls", calls.len());
-            println!("   {system}: {} calls, all of them GET", calls.len());
+            let between = median(looks.windows(2).map(|w| w[1].asked_at.duration_since(w[0].asked_at)));
+            println!(
+                "   {system}: {} calls, all of them GET; {} looks, {between:.2?} from one to the next (median)",
+                calls.len(),
+                looks.len()
+            );
+            assert!(looks.len() > 10 && between < 2 * INTERVAL, "{system} is not looked at every {INTERVAL:?}");
         }
-        let measured = self.measured.lock().unwrap().clone();
-        let mut took: Vec<_> = measured.iter().map(Duration::as_secs_f64).collect();
-        took.sort_by(f64::total_cmp);
-        let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
-        println!("   {} changes dated: {median:.3} s after the source's answer (median), at most {longest:.3} s", took.len());
+        let took = self.measured.lock().unwrap().clone();
+        let (middle, longest) = (median(took.iter().copied()), took.iter().max().copied().unwrap_or_default());
+        println!("   {} changes dated: {middle:.3?} after the source's answer (median), at most {longest:.3?}", took.len());
+        let data = self.hub.data.clone();
         assert_eq!(self.hub.stop().await.unwrap(), Some(0), "the product did not stop cleanly");
+        let verified =
+            std::process::Command::new(binary("fleet-manager")).args(["replay", "--verify", "--data"]).arg(&data).output().unwrap();
+        assert!(verified.status.success(), "the journal does not hold together: {verified:?}");
     }
 }
 
-/// Starts the product. It ends where the rest of its greeting finds no reader, which [`Running`] does not wait for; then again.
-async fn started(data: &Path, args: &[&str]) -> (Running, Api) {
-    until_within(PATIENCE, "the product runs", || async {
-        let hub = Running::start(data, args).await?;
-        let api = hub.api().await?;
-        Ok::<_, anyhow::Error>((hub, api))
-    })
-    .await
+fn median(spans: impl Iterator<Item = Duration>) -> Duration {
+    let mut spans: Vec<_> = spans.collect();
+    spans.sort();
+    spans.get(spans.len() / 2).copied().unwrap_or_default()
 }
 
 impl Cluster {
@@ -210,7 +217,7 @@ impl Cluster {
 
     /// Looks at the cluster: the calls for the list of its nodes.
     pub fn looks(&self) -> Vec<Call> {
-        self.recorder.calls().into_iter().filter(|c| is_list(c)).collect()
+        self.recorder.calls().into_iter().filter(is_list).collect()
     }
 }
 
