@@ -1,7 +1,7 @@
 # What people run. `make run` and `make test` need a fresh machine with Rust and nothing else: they install the missing Debian
 # packages when root, and name them otherwise. Build products go outside the checkout, so that repeated runs are warm.
 SHELL := /bin/bash
-export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fleet-manager/target
+export CARGO_TARGET_DIR := $(shell infra/target)
 BIN := $(CARGO_TARGET_DIR)/debug
 DATA ?= data
 LISTEN ?= 127.0.0.1:8480

@@ -12,7 +12,7 @@ mod telling;
 pub use problem::Problem;
 
 use access::{Clients, Issuer};
-use axum::{Router, extract::DefaultBodyLimit};
+use axum::Router;
 use fleet_journal::Journal;
 use fleet_projections::{Generations, Reads};
 use std::{sync::Arc, time::Duration};
@@ -40,8 +40,6 @@ impl Hub {
     }
 }
 
-/// Bytes that a request body may have.
-const BODY_LIMIT: usize = 1 << 20;
 /// A request that takes longer is ended; writes end sooner by themselves.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 
@@ -54,7 +52,6 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .nest("/api/v1", guarded)
         .fallback(api::not_found)
         .method_not_allowed_fallback(api::method_not_allowed)
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(axum::middleware::from_fn(api::observe))
         .layer(timeout)
         .with_state(hub)

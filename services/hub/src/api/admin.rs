@@ -1,9 +1,9 @@
 //! `/admin`: parked input, projections.
 
-use super::query;
+use super::{body::Whole, query};
 use crate::access::{Admin, Granted};
 use crate::{Hub, Problem};
-use axum::{Json, body::Bytes, extract::State, http::Uri};
+use axum::{Json, extract::State, http::Uri};
 use fleet_projections::ParkedRow;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ struct Rebuild {
     flip_anyway: bool,
 }
 
-pub(crate) async fn rebuild(_: Granted<Admin>, State(hub): State<Arc<Hub>>, uri: Uri, bytes: Bytes) -> Result<Json<Value>, Problem> {
+pub(crate) async fn rebuild(_: Granted<Admin>, State(hub): State<Arc<Hub>>, uri: Uri, Whole(bytes): Whole) -> Result<Json<Value>, Problem> {
     query::params(&uri, &[])?;
     let asked: Rebuild = if bytes.is_empty() { Rebuild::default() } else { query::body(&bytes)? };
     let generations = hub.generations.clone();

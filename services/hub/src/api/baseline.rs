@@ -1,9 +1,9 @@
 //! GET, POST `/sites/{site}/baseline`: taking over a fleet that already runs. Preview, then confirm by list.
 
-use super::{commands, query};
+use super::{body::Whole, commands, query};
 use crate::access::{Granted, Principal, SiteRead, SiteUpdate};
 use crate::{Hub, Problem};
-use axum::{Json, body::Bytes, extract::Path, extract::State, http::HeaderMap, http::Uri};
+use axum::{Json, extract::Path, extract::State, http::HeaderMap, http::Uri};
 use fleet_journal::AskError;
 use fleet_lifecycle::baseline::propose;
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Reference, Refusal, Request};
@@ -88,7 +88,7 @@ pub(crate) async fn confirm(
     State(hub): State<Arc<Hub>>,
     Path(site): Path<String>,
     uri: Uri,
-    bytes: Bytes,
+    Whole(bytes): Whole,
 ) -> Result<Json<Value>, Problem> {
     query::params(&uri, &[])?;
     let site = reachable(&granted.principal, &hub, &site)?;

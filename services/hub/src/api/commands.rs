@@ -1,10 +1,10 @@
 //! POST `/devices/{id}/commands`: a request, and its decision.
 
-use super::{devices, query};
+use super::{body::Whole, devices, query};
 use crate::access::{Granted, LifecycleCreate, Principal};
 use crate::{Hub, Problem};
 use axum::{
-    Json, body::Bytes, extract::Path, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse,
+    Json, extract::Path, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse,
     response::Response,
 };
 use fleet_journal::{Answer, AskError};
@@ -36,7 +36,7 @@ pub(crate) async fn give(
     Path(id): Path<String>,
     uri: Uri,
     headers: HeaderMap,
-    bytes: Bytes,
+    Whole(bytes): Whole,
 ) -> Result<Response, Problem> {
     query::params(&uri, &[])?;
     let body: Body = query::body(&bytes)?;

@@ -2,6 +2,7 @@
 
 mod admin;
 mod baseline;
+mod body;
 mod commands;
 mod conditions;
 mod devices;

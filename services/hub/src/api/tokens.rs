@@ -3,8 +3,8 @@
 use crate::Hub;
 use crate::access::verify_assertion;
 use axum::{
-    Form, Json, Router, extract::State, http::StatusCode, http::header, response::IntoResponse, response::Response, routing::get,
-    routing::post,
+    Form, Json, Router, extract::State, extract::rejection::FormRejection, http::StatusCode, http::header, response::IntoResponse,
+    response::Response, routing::get, routing::post,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -45,7 +45,11 @@ struct Asked {
     scope: Option<String>,
 }
 
-async fn token(State(hub): State<Arc<Hub>>, Form(asked): Form<Asked>) -> Response {
+async fn token(State(hub): State<Arc<Hub>>, asked: Result<Form<Asked>, FormRejection>) -> Response {
+    let asked = match asked {
+        Ok(Form(asked)) => asked,
+        Err(why) => return error("invalid_request", &why.body_text()),
+    };
     if asked.grant_type.as_deref() != Some("client_credentials") {
         return error("unsupported_grant_type", "grant_type must be client_credentials");
     }

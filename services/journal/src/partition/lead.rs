@@ -1,11 +1,11 @@
 //! Leading: gather, decide, append one batch, read it back, answer, arm timers; and again.
 
 use super::{
-    Desk, End, Phase, batch, batch::Batch, claim::Claimed, jitter, judge, judge::Bench, judge::Judged, looks, tail::Met, tail::Tail,
+    Desk, End, Phase, batch, batch::Batch, claim::Claimed, commit, judge, judge::Bench, judge::Judged, looks, tail::Met, tail::Tail,
 };
 use crate::{park::park, retention, retention::Marks};
 use fleet_lifecycle::{Fleet, Reference};
-use fleet_log::{AppendError, Item, ReadFault, Reader, Stored};
+use fleet_log::{Item, ReadFault, Reader, Stored};
 use fleet_schemas::{Inputs, MINUTE, Micros, StreamId, Timestamp, topics as names};
 use futures::FutureExt;
 use std::{collections::VecDeque, sync::Arc, time::Duration, time::Instant};
@@ -312,32 +312,9 @@ impl<'a> Lead<'a> {
         self.unrecorded >= PROGRESS_INPUTS || (self.unrecorded > 0 && now.since(self.recorded_at) >= PROGRESS_AFTER)
     }
 
-    /// One batch in flight: append it, and read it back. Only then is anybody told.
     async fn commit(&mut self, batch: Batch) -> Result<(), End> {
-        let started = Instant::now();
-        let deadline = tokio::time::Instant::now() + self.desk.config.read_back;
-        let (at, want) = (self.desk.config.topics.at(names::JOURNAL, self.desk.partition), batch.records.len() as u64);
-        let first = self.tail.standing(self.desk, self.term)?;
-        let mut pause = Duration::from_millis(20);
-        loop {
-            match tokio::time::timeout_at(deadline, self.desk.config.log.append(at.clone(), batch.records.clone())).await {
-                Ok(Ok(())) => break,
-                Ok(Err(AppendError::Unknown(why))) => return Err(End::SteppedDown(why)),
-                Err(_) => return Err(End::SteppedDown("the log did not acknowledge in time".into())),
-                Ok(Err(AppendError::NotStored(why))) => {
-                    tracing::warn!(partition = self.desk.partition, why, "a batch is tried again");
-                    tokio::time::sleep(jitter(pause)).await;
-                    pause = (pause * 2).min(Duration::from_secs(2));
-                }
-            }
-        }
-        while self.tail.standing(self.desk, self.term)? < first + want {
-            tokio::time::timeout_at(deadline, self.tail.step(self.desk))
-                .await
-                .map_err(|_| End::SteppedDown("what was appended was not read back in time".into()))??;
-        }
+        commit::commit(self.desk, self.tail, self.term, &batch.records).await?;
         (self.unrecorded, self.recorded_at) = (0, batch.now);
-        metrics::histogram!("fm_journal_append_seconds").record(started.elapsed().as_secs_f64());
         Ok(())
     }
 

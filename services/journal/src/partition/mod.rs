@@ -5,6 +5,7 @@
 
 mod batch;
 mod claim;
+mod commit;
 mod judge;
 mod lead;
 mod looks;

@@ -17,7 +17,7 @@ pub enum Happening {
         order: Order,
     },
     Slurm {
-        node: Node,
+        node: Shown,
         order: Order,
         age: Micros,
     },
@@ -59,7 +59,7 @@ pub struct Record {
 
 /// What SLURM shows.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum Shown {
     Shows {
         state: &'static str,
         reason: &'static str,
@@ -151,7 +151,7 @@ fn record() -> impl Strategy<Value = Record> {
     })
 }
 
-fn node() -> impl Strategy<Value = Node> {
+fn node() -> impl Strategy<Value = Shown> {
     let name = prop_oneof![12 => Just(None), 1 => Just(Some("gpu02"))];
     let shows = (
         prop::sample::select(&STATES[..]),
@@ -161,11 +161,11 @@ fn node() -> impl Strategy<Value = Node> {
         name,
     );
     prop_oneof![
-        20 => shows.prop_map(|(state, reason, alloc, own_reservation, name)| Node::Shows { state, reason, alloc, own_reservation, name }),
-        1 => Just(Node::Foreign),
-        1 => Just(Node::Absent),
-        1 => Just(Node::Unreadable),
-        1 => Just(Node::Elsewhere("ams1")),
+        20 => shows.prop_map(|(state, reason, alloc, own_reservation, name)| Shown::Shows { state, reason, alloc, own_reservation, name }),
+        1 => Just(Shown::Foreign),
+        1 => Just(Shown::Absent),
+        1 => Just(Shown::Unreadable),
+        1 => Just(Shown::Elsewhere("ams1")),
     ]
 }
 
@@ -247,7 +247,7 @@ impl Record {
     }
 }
 
-impl Node {
+impl Shown {
     pub fn look(&self) -> Look {
         match self {
             Self::Shows { state, reason, alloc, own_reservation, name } => {

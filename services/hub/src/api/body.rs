@@ -1,0 +1,36 @@
+//! A request's body, whole and not too large.
+
+use crate::Problem;
+use axum::{body::Bytes, extract::FromRequest, extract::Request, http::StatusCode};
+use futures::StreamExt;
+
+/// Bytes that a body may have.
+const LIMIT: usize = 1 << 20;
+/// Bytes of a larger one that are read and let go, so that its sender gets to read the answer.
+const PATIENCE: usize = 16 << 20;
+
+/// The bytes.
+pub(crate) struct Whole(pub(crate) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Whole {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let (mut parts, mut kept, mut read) = (request.into_body().into_data_stream(), Vec::new(), 0);
+        while let Some(part) = parts.next().await {
+            let part = part.map_err(|e| Problem::invalid("body", format!("it did not come whole: {e}")))?;
+            read += part.len();
+            if read > PATIENCE {
+                break;
+            }
+            if read <= LIMIT {
+                kept.extend_from_slice(&part);
+            }
+        }
+        if read > LIMIT {
+            let detail = format!("a body has at most {LIMIT} bytes");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail).with("field", "body".into()));
+        }
+        Ok(Self(kept.into()))
+    }
+}
