@@ -37,11 +37,11 @@ labs: build ## against the real NetBox and SLURM (root; starts and stops them)
 	tests/labs/run
 
 crash: build ## kill -9 at 200 random instants under load (ROUNDS=200 FM_SEED=…)
-	FM_CRASH_ROUNDS=$(or $(ROUNDS),200) cargo test --locked -p fleet-tests --test crash -- --nocapture
+	FM_CRASH_ROUNDS=$(or $(ROUNDS),200) cargo test --locked --workspace --test crash -- --nocapture
 
 bench: setup ## measure, and print the table of docs/BENCHMARKS.md
 	cargo build --locked --release -p fleet-manager -p fleet-tests --bins
 	$(CARGO_TARGET_DIR)/release/bench
 
 docs: ## check the documents: links, generated tables, review dates
-	cargo test --locked -p fleet-tests --test main -- tidy
+	cargo test --locked --workspace --test main -- tidy documents

@@ -1,6 +1,9 @@
 //! The API as a stranger meets it: what is refused, with which status, naming what.
 
 use fleet_hub::access::Issuer;
+use fleet_journal::Topics;
+use fleet_log::{EventLog, Record, sqlite::SqliteLog};
+use fleet_schemas::topics;
 use fleet_tests::{Answer, Api, Running, crypto, until};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -279,4 +282,31 @@ async fn health_is_open_and_says_how_it_is() {
     let ready: Value = open.get(format!("{}/readyz", bed.hub.url)).send().await.unwrap().json().await.unwrap();
     assert_eq!(ready["partitions"].as_array().unwrap().len(), 5);
     assert!(ready["partitions"].as_array().unwrap().iter().all(|p| p["phase"] == "leading"), "{ready}");
+}
+
+/// What cannot be decoded is set aside, shown, and stops nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_nobody_can_decode_is_shown_as_parked() {
+    crypto();
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let sim = ["--sim", "sites=1,devices=5,people=false,pace=10"];
+    let hub = Running::start(&data, &sim).await.unwrap();
+    assert_eq!(hub.api().await.unwrap().get("/admin/parked").await.unwrap()["items"], json!([]));
+    assert_eq!(hub.stop().await.unwrap(), Some(0));
+    let log = SqliteLog::open(&data.join("log")).unwrap();
+    let record = Record { key: "device/of-nobody".into(), value: "no avro at all".into() };
+    log.append(Topics::embedded().at(topics::COMMANDS, 3), vec![record]).await.unwrap();
+    drop(log);
+    let hub = Running::start(&data, &sim).await.unwrap();
+    let api = hub.api().await.unwrap();
+    let parked = until("the parked command", || async {
+        let items = api.get("/admin/parked").await.map_err(|e| e.to_string())?["items"].take();
+        if items.as_array().is_some_and(|i| i.len() == 1) { Ok(items[0].clone()) } else { Err(items.to_string()) }
+    })
+    .await;
+    let at = (&parked["topic"], &parked["partition"], &parked["offset"], &parked["bytes"]);
+    assert_eq!(at, (&json!("fm.commands.v1"), &json!(3), &json!(0), &json!(14)), "{parked}");
+    assert!(parked["why"].as_str().unwrap().contains("not an Avro single object"), "{parked}");
+    assert_eq!(api.all("/devices").await.unwrap().len(), 5, "and the devices are there as before");
 }

@@ -173,3 +173,21 @@ fn no_machine_and_no_secret_in_the_repository() {
         assert!(scripts || named.is_none(), "{}: {}", path.display(), named.unwrap_or_default());
     }
 }
+
+/// The tests that the developers' page names for field reports are there.
+#[test]
+fn field_reports_name_tests_that_exist() {
+    let page = fs::read_to_string(repository("docs/CONTRIBUTING.md")).unwrap();
+    let rows: Vec<_> = page.split("## Field reports").nth(1).unwrap().lines().filter(|l| l.starts_with("| ")).skip(1).collect();
+    let code: String = rust().iter().map(|p| fs::read_to_string(p).unwrap()).collect();
+    for row in &rows {
+        for named in row.split('`').skip(1).step_by(2) {
+            let there = match named.split_once("::") {
+                Some((_, test)) => code.contains(&format!("fn {test}(")),
+                None => repository(named).exists(),
+            };
+            assert!(there, "{named} is not there: {row}");
+        }
+    }
+    assert_eq!(rows.len(), 9);
+}

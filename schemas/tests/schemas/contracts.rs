@@ -1,70 +1,9 @@
 //! The contract files under `avro/` are what the declarations say, nothing published was ever changed, and every later reader
 //! reads what every published schema wrote. `FM_BLESS=1 cargo test -p fleet-schemas` writes new files; it never rewrites a published one.
 
-#![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
-
+use crate::{avro, blessing};
 use fleet_schemas::*;
-use std::{fs, path::PathBuf};
-
-macro_rules! every_record {
-    ($f:ident) => {
-        $f!(
-            Genesis,
-            Claim,
-            Decision,
-            Progress,
-            Command,
-            Observation,
-            Parked,
-            NetboxDeviceSeen,
-            NetboxDeviceGone,
-            SlurmNodeSeen,
-            SweepCompleted,
-            LookFailed,
-            Baseline,
-            Activate,
-            Drain,
-            Resume,
-            Quarantine,
-            Validate,
-            Maintain,
-            EndMaintenance,
-            PlaceHold,
-            LiftHold,
-            Annotate,
-            NotBuilt,
-            RegisterSite,
-            SetRoleProfile,
-            ClaimEpoch,
-            InventoryChanged,
-            DeviceMoved,
-            PhaseChanged,
-            DrainRedirected,
-            DrainProven,
-            StageSkipped,
-            ConditionChanged,
-            SchedulerChanged,
-            HoldPlaced,
-            HoldLifted,
-            OperationStarted,
-            OperationEnded,
-            TaskPlanned,
-            TaskDone,
-            TaskWithdrawn,
-            AttentionRaised,
-            AttentionCleared,
-            WaitArmed,
-            DeadlineUnobservable,
-            DriftAccepted,
-            EditJudged,
-            SiteRegistered,
-            RoleProfileSet,
-            EpochGranted,
-            FreshnessChanged,
-            LooksFailing
-        )
-    };
-}
+use std::fs;
 
 struct Contract {
     kind: &'static str,
@@ -78,14 +17,6 @@ macro_rules! contracts {
 
 fn contracts() -> Vec<Contract> {
     every_record!(contracts)
-}
-
-fn avro() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("avro")
-}
-
-fn blessing() -> bool {
-    std::env::var_os("FM_BLESS").is_some()
 }
 
 fn fingerprint(text: &str) -> String {

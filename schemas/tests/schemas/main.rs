@@ -1,0 +1,76 @@
+//! The contract: what is published stays, and stays readable.
+
+#![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
+
+use std::path::PathBuf;
+
+macro_rules! every_record {
+    ($f:ident) => {
+        $f!(
+            Genesis,
+            Claim,
+            Decision,
+            Progress,
+            Command,
+            Observation,
+            Parked,
+            NetboxDeviceSeen,
+            NetboxDeviceGone,
+            SlurmNodeSeen,
+            SweepCompleted,
+            LookFailed,
+            Baseline,
+            Activate,
+            Drain,
+            Resume,
+            Quarantine,
+            Validate,
+            Maintain,
+            EndMaintenance,
+            PlaceHold,
+            LiftHold,
+            Annotate,
+            NotBuilt,
+            RegisterSite,
+            SetRoleProfile,
+            ClaimEpoch,
+            InventoryChanged,
+            DeviceMoved,
+            PhaseChanged,
+            DrainRedirected,
+            DrainProven,
+            StageSkipped,
+            ConditionChanged,
+            SchedulerChanged,
+            HoldPlaced,
+            HoldLifted,
+            OperationStarted,
+            OperationEnded,
+            TaskPlanned,
+            TaskDone,
+            TaskWithdrawn,
+            AttentionRaised,
+            AttentionCleared,
+            WaitArmed,
+            DeadlineUnobservable,
+            DriftAccepted,
+            EditJudged,
+            SiteRegistered,
+            RoleProfileSet,
+            EpochGranted,
+            FreshnessChanged,
+            LooksFailing
+        )
+    };
+}
+
+mod contracts;
+mod golden;
+
+fn avro() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("avro")
+}
+
+fn blessing() -> bool {
+    std::env::var_os("FM_BLESS").is_some()
+}
