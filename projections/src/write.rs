@@ -9,8 +9,18 @@ use serde_json::json;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use std::sync::Arc;
 
-/// Rows one statement carries: with 13 columns well below SQLite's limit of parameters.
-const ROWS: usize = 100;
+/// Rows that one statement carries, the most first: so few that each is parsed once and kept.
+const ROWS: [usize; 4] = [64, 16, 4, 1];
+
+/// Cuts rows into as few statements as these sizes allow.
+fn statements<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let size = ROWS.into_iter().find(|size| *size <= rows.len())?;
+        let (some, rest) = rows.split_at(size);
+        rows = rest;
+        Some(some)
+    })
+}
 
 /// Writes what the fold changed. Nothing is written unless every position stands where this projector left it.
 pub(crate) async fn write(db: &Db, fold: &Fold) -> Result<(), Error> {
@@ -46,7 +56,7 @@ async fn positions(c: &mut SqliteConnection, changes: &Changes) -> Result<(), Er
 }
 
 async fn streams(c: &mut SqliteConnection, known: &[(&StreamId, &Known)]) -> Result<(), Error> {
-    for rows in known.chunks(ROWS) {
+    for rows in statements(known) {
         let frozen: Result<Vec<_>, _> = rows.iter().map(|(_, k)| freeze(&k.entity)).collect();
         let mut q: QueryBuilder<Sqlite> = QueryBuilder::new("INSERT INTO stream (id, version, hash, state, at, stopped) ");
         q.push_values(rows.iter().zip(frozen?), |mut row, ((id, known), state)| {
@@ -65,7 +75,7 @@ async fn streams(c: &mut SqliteConnection, known: &[(&StreamId, &Known)]) -> Res
 
 async fn device_rows(c: &mut SqliteConnection, devices: &[(&Arc<Device>, &Known)]) -> Result<(), Error> {
     let listed: Vec<_> = devices.iter().filter(|(d, _)| d.inventory.is_some()).collect();
-    for rows in listed.chunks(ROWS) {
+    for rows in statements(&listed) {
         let mut q: QueryBuilder<Sqlite> = QueryBuilder::new(
             "INSERT INTO device (id, name, site, role, phase, phase_since, owner, tenant_state, rack, slurm_node, conditions_bad, plans, version, updated_at) ",
         );
@@ -123,7 +133,7 @@ async fn conditions(c: &mut SqliteConnection, fold: &Fold) -> Result<(), Error> 
         Some((*device, state.conditions.get(&(r#type.clone(), subject.clone()))?))
     };
     let changed: Vec<_> = fold.changes.conditions.iter().filter_map(find).collect();
-    for rows in changed.chunks(ROWS) {
+    for rows in statements(&changed) {
         let mut q: QueryBuilder<Sqlite> = QueryBuilder::new(
             "INSERT INTO condition (device, type, subject, status, reason, message, severity, effects, source, site, observed_at, last_transition_at, confirmed_live) ",
         );
@@ -153,7 +163,7 @@ async fn conditions(c: &mut SqliteConnection, fold: &Fold) -> Result<(), Error> 
 }
 
 async fn history(c: &mut SqliteConnection, changes: &Changes) -> Result<(), Error> {
-    for rows in changes.history.chunks(ROWS) {
+    for rows in statements(&changes.history) {
         let mut q: QueryBuilder<Sqlite> =
             QueryBuilder::new("INSERT INTO history (stream, partition, offset, version, at, outcome, hash, record) ");
         q.push_values(rows, |mut row, told| {

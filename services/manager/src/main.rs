@@ -17,6 +17,10 @@ use args::{Args, Command, ConfigCommand, ProjectionsCommand};
 use clap::Parser;
 use std::process::ExitCode;
 
+/// Small, short-lived allocations are most of what deciding and projecting costs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // One provider of cryptography in the whole program; a second installation would only be refused.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();

@@ -93,7 +93,7 @@ impl Bed {
     /// Decisions on the devices there are, until the journal has as many as asked for.
     pub async fn grow(&self, devices: u64, decisions: u64, table: &mut Table) {
         let have: u64 = self.journal.statuses().iter().map(|s| s.stats.decisions).sum();
-        let want = decisions.saturating_sub(have);
+        let want = decisions.saturating_sub(have).max(5 * BATCH);
         let (started, before) = (Instant::now(), cpu());
         let (mut sent, mut counter) = (0, 1_000_000);
         // One device has a history of a thousand decisions; the rest share what is missing.

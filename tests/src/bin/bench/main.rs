@@ -15,6 +15,10 @@ mod table;
 
 use table::Table;
 
+/// As in `fleet-manager`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() {
     fleet_tests::crypto();
