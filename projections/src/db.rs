@@ -4,7 +4,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePo
 use std::{path::Path, time::Duration};
 
 /// Layout and meaning of the tables; a file of another format is rebuilt.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 const SCHEMA: &str = include_str!("../migrations/sqlite/read_model.sql");
 /// Connections that read at the same time.
 const READERS: u32 = 4;
@@ -85,8 +85,8 @@ impl Db {
         let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&write).await?;
         let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&write).await?;
         if tables == 0 {
-            sqlx::raw_sql(SCHEMA).execute(&write).await?;
-            sqlx::raw_sql("PRAGMA user_version = 1").execute(&write).await?;
+            let whole = format!("BEGIN IMMEDIATE;\n{SCHEMA}\nPRAGMA user_version = {FORMAT};\nCOMMIT;");
+            sqlx::raw_sql(sqlx::AssertSqlSafe(whole)).execute(&write).await?;
         } else if found != FORMAT {
             return Err(Error::Format { path: path.display().to_string(), found });
         }

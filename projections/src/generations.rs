@@ -44,11 +44,14 @@ pub struct Generations {
     parked: TopicPartition,
     control: SqlitePool,
     active: Mutex<Active>,
+    /// One rebuild at a time.
+    rebuilding: Mutex<()>,
     reads: watch::Sender<Reads>,
 }
 
 impl Generations {
-    /// Opens the generation that serves, or makes the first. Nothing is fed before [`Generations::feed`].
+    /// Opens the generation that serves, or makes the first. Nothing is fed before [`Generations::feed`]. One of another format is
+    /// put out of service: a new and empty one takes its place, and is filled from the journal.
     pub async fn open(folder: &Path, log: Arc<dyn EventLog>, journal: Vec<TopicPartition>, parked: TopicPartition) -> Result<Self, Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.display().to_string(), source })?;
         let control = control(&folder.join("control.sqlite")).await?;
@@ -60,11 +63,22 @@ impl Generations {
                 1
             }
         };
-        let db = Db::open(&file(folder, number)).await?;
+        let (number, db) = match Db::open(&file(folder, number)).await {
+            Err(error @ Error::Format { .. }) => {
+                tracing::warn!(%error, "the read model is made anew from the journal");
+                let next = next_number(&control).await?;
+                remove(&file(folder, next))?;
+                let db = Db::open(&file(folder, next)).await?;
+                sqlx::query("UPDATE generation SET active = $1").bind(next).execute(&control).await?;
+                remove(&file(folder, number))?;
+                (next, db)
+            }
+            opened => (number, opened?),
+        };
         let progress = watch::channel(Progress::default()).1;
         let reads = watch::Sender::new(Reads::new(db.clone(), number, progress.clone()));
         let active = Mutex::new(Active { number, db, progress, feed: None });
-        Ok(Self { folder: folder.into(), log, journal, parked, control, active, reads })
+        Ok(Self { folder: folder.into(), log, journal, parked, control, active, rebuilding: Mutex::default(), reads })
     }
 
     /// The store beside the generations: what must outlive them.
@@ -123,11 +137,9 @@ impl Generations {
     /// Fills the next generation while this one serves, compares both at the same position, and flips. Where they differ it flips
     /// only if `flip_anyway`: the new one is what the journal says, but a person should know why the old one was not.
     pub async fn rebuild(&self, flip_anyway: bool) -> Result<Rebuilt, Error> {
+        let _one = self.rebuilding.lock().await;
         let started = std::time::Instant::now();
-        let number: i64 = sqlx::query_scalar("SELECT max(active, coalesce((SELECT last FROM generation), 0)) + 1 FROM generation")
-            .fetch_one(&self.control)
-            .await?;
-        sqlx::query("UPDATE generation SET last = $1").bind(number).execute(&self.control).await?;
+        let number = next_number(&self.control).await?;
         let path = file(&self.folder, number);
         remove(&path)?;
         let next = Db::open(&path).await?;
@@ -138,24 +150,39 @@ impl Generations {
         let mut active = self.active.lock().await;
         let fed = active.feed.is_some();
         self.pause(&mut active).await?;
-        let ends = self.standing(&active.db).await?;
-        projector.run_to(&ends).await?;
-        let differences = compare(&active.db, &next).await?;
-        let flip = differences.is_empty() || flip_anyway;
-        if flip {
-            sqlx::query("UPDATE generation SET active = $1").bind(number).execute(&self.control).await?;
-            let old = std::mem::replace(&mut active.db, next.clone());
-            let old_number = std::mem::replace(&mut active.number, number);
-            self.reads.send_replace(Reads::new(next.clone(), number, active.progress.clone()));
-            old.close().await;
-            remove(&file(&self.folder, old_number))?;
-        }
+        let outcome = self.settle(&mut active, &mut projector, (number, &next), flip_anyway).await;
         if fed {
             self.start(&mut active).await?;
         }
+        let (differences, flip) = outcome?;
         let count = async |table: &'static str| sqlx::query_scalar::<_, i64>(table).fetch_one(&next.read).await;
         let (decisions, devices) = (count("SELECT count(*) FROM history").await?, count("SELECT count(*) FROM device").await?);
         Ok(Rebuilt { generation: number, decisions, devices, took, differences, flipped: flip })
+    }
+
+    /// Brings the new generation to where the old one stands, compares them, and flips. Whatever comes of it, one of them serves.
+    async fn settle(
+        &self,
+        active: &mut Active,
+        projector: &mut Projector,
+        (number, next): (i64, &Db),
+        flip_anyway: bool,
+    ) -> Result<(Vec<Difference>, bool), Error> {
+        // A journal that was restored from a backup may end before the old generation does: then they differ.
+        let ends = self.ends().await?;
+        let standing = self.standing(&active.db).await?.into_iter().map(|(p, next)| (p, next.min(ends.get(&p).copied().unwrap_or(0))));
+        projector.run_to(&standing.collect()).await?;
+        let differences = compare(&active.db, next).await?;
+        let flip = differences.is_empty() || flip_anyway;
+        if flip {
+            sqlx::query("UPDATE generation SET active = $1").bind(number).execute(&self.control).await?;
+            // Its connections close when the last request that uses them ends.
+            active.db = next.clone();
+            let old = std::mem::replace(&mut active.number, number);
+            self.reads.send_replace(Reads::new(next.clone(), number, active.progress.clone()));
+            remove(&file(&self.folder, old))?;
+        }
+        Ok((differences, flip))
     }
 
     async fn ends(&self) -> Result<BTreeMap<u32, u64>, Error> {
@@ -178,6 +205,12 @@ impl Generations {
         };
         Ok((number, self.standing(&db).await?))
     }
+}
+
+/// A number that no generation had.
+async fn next_number(control: &SqlitePool) -> Result<i64, Error> {
+    let next = "UPDATE generation SET last = max(active, coalesce(last, 0)) + 1 RETURNING last";
+    Ok(sqlx::query_scalar(next).fetch_one(control).await?)
 }
 
 async fn control(path: &Path) -> Result<SqlitePool, Error> {

@@ -1,16 +1,16 @@
 //! Feeds the table of parked inputs from its topic, position and rows in one transaction.
 
 use crate::db::{Db, Error};
-use fleet_log::{EventLog, Item, Stored, TopicPartition};
+use fleet_log::{EventLog, Item, ReadError, ReadFault, Stored, TopicPartition};
 use fleet_schemas::{Parked, decode};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
+
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs until `cancel`.
 pub(crate) async fn feed(db: Db, log: Arc<dyn EventLog>, at: TopicPartition, cancel: CancellationToken) -> Result<(), Error> {
-    let next: Option<i64> =
-        sqlx::query_scalar("SELECT next FROM parked_position WHERE partition = $1").bind(at.partition).fetch_optional(&db.write).await?;
-    let mut reader = log.read(&[(at, next.unwrap_or(0) as u64)]);
+    let mut reader = log.read(&[(at.clone(), position(&db, &at).await?)]);
     loop {
         let item = tokio::select! {
             () = cancel.cancelled() => return Ok(()),
@@ -19,6 +19,13 @@ pub(crate) async fn feed(db: Db, log: Arc<dyn EventLog>, at: TopicPartition, can
         match item {
             Ok(Item::Record(stored)) => write(&db, &stored).await?,
             Ok(Item::End { .. }) => {}
+            Err(error) if matches!(error.fault, ReadFault::Io(_)) => {
+                tracing::warn!(%error, "reading parked inputs is tried again");
+                tokio::time::sleep(AGAIN).await;
+                reader = log.read(&[(at.clone(), position(&db, &at).await?)]);
+            }
+            // Those that the log let go of are in the table.
+            Err(ReadError { fault: ReadFault::Gone { start, .. }, .. }) => reader = log.read(&[(at.clone(), start)]),
             Err(error) => {
                 tracing::error!(%error, "parked inputs can no longer be read");
                 cancel.cancelled().await;
@@ -26,6 +33,11 @@ pub(crate) async fn feed(db: Db, log: Arc<dyn EventLog>, at: TopicPartition, can
             }
         }
     }
+}
+
+async fn position(db: &Db, at: &TopicPartition) -> Result<u64, Error> {
+    let next = sqlx::query_scalar::<_, i64>("SELECT next FROM parked_position WHERE partition = $1").bind(at.partition);
+    Ok(next.fetch_optional(&db.write).await?.unwrap_or(0) as u64)
 }
 
 /// One row a parked input: parking it again (it is at least once) changes nothing. What cannot be decoded is passed over and logged.

@@ -4,7 +4,7 @@ use crate::db::{Db, Error};
 use crate::fold::{Fold, Known, thaw};
 use crate::write;
 use fleet_fence::{Head, Position};
-use fleet_log::{EventLog, Item, Reader, Stored, TopicPartition};
+use fleet_log::{EventLog, Item, ReadError, ReadFault, Reader, Stored, TopicPartition};
 use fleet_schemas::{Hash, JournalRecord, StreamId, Timestamp};
 use futures::FutureExt;
 use sqlx::Row;
@@ -12,8 +12,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration, time::Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Records that one transaction covers.
-const BATCH: usize = 2000;
+/// Records that one transaction covers: while the generation serves, and while nobody reads it yet.
+const SERVING: usize = 2000;
+const FILLING: usize = 20_000;
 
 /// How far a generation is.
 #[derive(Clone, Debug, Default)]
@@ -117,9 +118,10 @@ impl Projector {
         reader: &mut dyn Reader,
         ends: Option<&BTreeMap<u32, u64>>,
     ) -> Result<(), Error> {
+        let most = if ends.is_some() { FILLING } else { SERVING };
         let mut records = Vec::new();
         let mut next = Some(first);
-        let mut idle = false;
+        let (mut idle, mut failed) = (false, None);
         while let Some(item) = next {
             match item {
                 Ok(Item::Record(stored)) => {
@@ -128,16 +130,18 @@ impl Projector {
                     }
                 }
                 Ok(Item::End { .. }) => {}
+                // What failed may come back: what was read so far is written, and reading begins anew behind it.
+                Err(ReadError { fault: ReadFault::Io(why), .. }) => failed = Some(fleet_log::Error::Io(why)),
                 Err(e) => self.stop(e.at.partition, e.fault.to_string()),
             }
-            next = if records.len() < BATCH { reader.next().now_or_never() } else { None };
-            idle = next.is_none() && records.len() < BATCH;
+            next = if records.len() < most && failed.is_none() { reader.next().now_or_never() } else { None };
+            idle = next.is_none() && records.len() < most;
         }
         if !records.is_empty() {
             self.take(records).await?;
         }
-        self.show(idle);
-        Ok(())
+        self.show(idle && failed.is_none());
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
     async fn take(&mut self, records: Vec<Stored>) -> Result<(), Error> {

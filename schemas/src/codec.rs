@@ -65,7 +65,7 @@ pub(crate) fn datum<T: Record>(record: &T, schema: &'static Published) -> Vec<u8
     write_datum(record, schema, Vec::with_capacity(128))
 }
 
-/// A record always fits the schema that was generated from its own declaration, so this cannot fail.
+/// A record fits the schema that was generated from its own declaration; numbers above `i64::MAX` are refused where they come in.
 fn write_datum<T: Record>(record: &T, schema: &'static Published, out: Vec<u8>) -> Vec<u8> {
     let mut config = serde_avro_fast::ser::SerializerConfig::new(&schema.schema);
     match serde_avro_fast::to_datum(record, out, &mut config) {

@@ -74,6 +74,13 @@ record! {
     }
 }
 record! {
+    /// A proven drain is proven no more: SLURM could start work on the node, or did.
+    pub struct DrainUnproven in "event" {
+        /// What SLURM shows.
+        seen: String,
+    }
+}
+record! {
     /// A quality stage was passed through, since the role's profile has none.
     pub struct StageSkipped in "event" {
         /// The stage: validate or burn-in.
@@ -265,7 +272,7 @@ record! {
 payloads! {
     /// What can happen to a device.
     pub enum DeviceEvent {
-        InventoryChanged, DeviceMoved, PhaseChanged, DrainRedirected, DrainProven, StageSkipped, ConditionChanged,
+        InventoryChanged, DeviceMoved, PhaseChanged, DrainRedirected, DrainProven, DrainUnproven, StageSkipped, ConditionChanged,
         SchedulerChanged, HoldPlaced, HoldLifted, OperationStarted, OperationEnded, TaskPlanned, TaskDone, TaskWithdrawn, AttentionRaised,
         AttentionCleared, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged,
     }

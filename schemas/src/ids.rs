@@ -54,9 +54,9 @@ impl DeviceId {
 }
 
 impl OperationId {
-    /// The operation that `decision` starts.
-    pub fn of(decision: DecisionId) -> Self {
-        Self(Uuid::new_v5(&decision.0, b"operation"))
+    /// The `i`-th operation that `decision` starts.
+    pub fn of(decision: DecisionId, i: usize) -> Self {
+        Self(Uuid::new_v5(&decision.0, format!("operation/{i}").as_bytes()))
     }
 }
 

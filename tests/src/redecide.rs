@@ -34,7 +34,8 @@ pub async fn references(log: &dyn EventLog) -> Result<References, String> {
             StreamId::Site(id) => Some((id.clone(), s.entity.site()?.clone())),
             StreamId::Device(_) => None,
         });
-        let now = Reference { next: ledger.position.next, stale: false, claimed_at: ledger.claimed_at, sites: sites.collect() };
+        let now =
+            Reference { next: ledger.position.next, stale: false, broken: false, claimed_at: ledger.claimed_at, sites: sites.collect() };
         out.insert(now.next, Arc::new(now));
     }
     Ok(References(out))
@@ -69,7 +70,8 @@ pub async fn partition(log: &dyn EventLog, partition: u32, references: &Referenc
         // Judged by the ledger first: what the fence drops was never decided.
         let claimed_at = ledger.claimed_at;
         let silent = silent_states(&ledger, &inbox, &before);
-        if let (Applied::Decision(decision), Some(state)) = (ledger.apply(&stored)?, states) {
+        if let (Applied::Decision(decision), Some(mut state)) = (ledger.apply(&stored)?, states) {
+            looks(&mut state, &decision);
             let reference = if partition == 0 { Arc::default() } else { at(references, decision.reference)? };
             let leading_since = claimed_at.max(reference.claimed_at);
             again(&state, &decision, &reference, leading_since, &inbox)?;
@@ -78,6 +80,15 @@ pub async fn partition(log: &dyn EventLog, partition: u32, references: &Referenc
         }
     }
     Ok(checked)
+}
+
+/// When a source was last looked at is a stamp: it stands beside the fold, and in the event that tells of its silence.
+fn looks(state: &mut Entity, d: &Decision) {
+    for event in d.events.iter().filter_map(|e| Event::decode(&d.stream, e).ok()) {
+        if let Event::Site(SiteEvent::FreshnessChanged(FreshnessChanged { source, fresh: false, last_look_at: Some(at), .. })) = event {
+            Fleet::looked(state, source, at);
+        }
+    }
 }
 
 fn at(references: &References, next: u64) -> Result<Arc<Reference>, String> {
@@ -135,15 +146,25 @@ fn again(state: &Entity, d: &Decision, reference: &Reference, leading_since: Tim
             let observed = Fleet::observe(state, &seen, &ctx);
             if observed.events.is_empty() { vec![] } else { planned(state, observed.events, &ctx) }
         }
-        CauseKind::Deadline => {
-            let (_, wait): (_, Wait) = Fleet::next_wait(state).ok_or("a deadline where nothing waits")?;
-            let events = Fleet::expire(state, &wait, &ctx);
-            if events.is_empty() { events } else { planned(state, events, &ctx) }
-        }
+        CauseKind::Deadline => return deadline(state, d, &ctx),
         CauseKind::Reference => Fleet::plan(state, &ctx),
         CauseKind::Reaction => return Err("there are no reactions yet".into()),
     };
     same(d, &events)
+}
+
+/// The journal names the kind of wait; what of that kind fell due must give the same.
+fn deadline(state: &Entity, d: &Decision, ctx: &Context<'_>) -> Result<(), String> {
+    let kind = d.cause.wait.ok_or("a deadline without a wait")?;
+    let names: Vec<String> = match state {
+        Entity::Device(device) => device.waits.keys().filter(|(k, _)| *k == kind).map(|(_, name)| name.clone()).collect(),
+        Entity::Site(site) => site.sources.keys().map(ToString::to_string).collect(),
+    };
+    let outcomes = names.into_iter().map(|name| match Fleet::expire(state, &Wait { kind, name }, ctx) {
+        none if none.is_empty() => same(d, &[]),
+        events => same(d, &planned(state, events, ctx)),
+    });
+    outcomes.fold(Err(format!("{}: a deadline of {kind} where nothing of it waits", d.id)), |found, next| found.or(next))
 }
 
 fn command(state: &Entity, d: &Decision, stored: &Stored, ctx: &Context<'_>) -> Result<(), String> {

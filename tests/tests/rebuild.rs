@@ -239,6 +239,28 @@ async fn two_projectors_on_one_generation_write_every_row_once() {
     assert_eq!(plain.rebuild(false).await.unwrap().differences, []);
 }
 
+/// A file that an earlier program laid out is put out of service: a new one is filled from the journal.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_another_format_is_made_anew() {
+    let world = World::new().await;
+    history(&world).await;
+    let folder = TempDir::new().unwrap();
+    drop(generations(folder.path(), world.log.clone()).await.unwrap());
+    let file = rusqlite::Connection::open(folder.path().join("read-1.sqlite")).unwrap();
+    file.pragma_update(None, "user_version", 1).unwrap();
+    drop(file);
+    let made = generations(folder.path(), world.log.clone()).await.unwrap();
+    made.feed().await.unwrap();
+    let reads = made.reads().borrow().clone();
+    assert_eq!(reads.generation(), 2);
+    until(|| async {
+        let devices = reads.devices(&DeviceFilter::default(), None, 50).await.unwrap().len();
+        if devices == 12 { Ok(()) } else { Err(format!("{devices} devices")) }
+    })
+    .await;
+    assert!(!folder.path().join("read-1.sqlite").exists());
+}
+
 /// Every list question is answered from an index.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_list_uses_its_index() {
@@ -252,7 +274,7 @@ async fn every_list_uses_its_index() {
         ("SELECT * FROM device WHERE 1 = 1 AND phase = 'Ready' ORDER BY name, id LIMIT 50", "device_by_phase"),
         ("SELECT id FROM device WHERE plans > 0 ORDER BY id", "device_by_plans"),
         ("SELECT * FROM condition c WHERE c.type = 'a' ORDER BY c.status, c.device, c.subject LIMIT 5", "condition_by_type"),
-        ("SELECT * FROM history WHERE stream = 'a' AND offset < 9 ORDER BY offset DESC LIMIT 5", "PRIMARY KEY"),
+        ("SELECT * FROM history WHERE stream = 'a' AND offset < 9 ORDER BY offset DESC LIMIT 5", "history_by_stream"),
         ("SELECT * FROM operation o WHERE 1 = 1 AND o.device = x'00' ORDER BY o.started_at DESC, o.id DESC LIMIT 5", "operation_by_device"),
         (
             "SELECT * FROM operation o WHERE 1 = 1 AND o.state = 'running' ORDER BY o.started_at DESC, o.id DESC LIMIT 5",

@@ -61,9 +61,9 @@ CREATE TABLE history (
     at        INTEGER NOT NULL,
     outcome   TEXT NOT NULL,
     hash      BLOB NOT NULL,
-    record    BLOB NOT NULL,               -- the decision's exact wire bytes
-    PRIMARY KEY (stream, offset)
-) STRICT, WITHOUT ROWID;
+    record    BLOB NOT NULL                -- the decision's exact wire bytes
+) STRICT;                                  -- rows are added at the end, whatever the stream: a table in key order would be written all over
+CREATE UNIQUE INDEX history_by_stream ON history (stream, offset);
 
 CREATE TABLE operation (
     id         BLOB PRIMARY KEY,

@@ -39,6 +39,7 @@ macro_rules! every_record {
             PhaseChanged,
             DrainRedirected,
             DrainProven,
+            DrainUnproven,
             StageSkipped,
             ConditionChanged,
             SchedulerChanged,

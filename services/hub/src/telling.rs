@@ -35,6 +35,7 @@ fn device(event: &DeviceEvent) -> String {
         }
         DeviceEvent::DrainRedirected(e) => format!("the drain leads to {} now", e.then),
         DeviceEvent::DrainProven(_) => "no work runs: the drain is proven".into(),
+        DeviceEvent::DrainUnproven(e) => format!("the drain is proven no more: {}", e.seen),
         DeviceEvent::StageSkipped(e) => format!("{} passed through untested: {}", e.stage, e.reason),
         DeviceEvent::ConditionChanged(e) => {
             let message = if e.report.message.is_empty() { String::new() } else { format!(": {}", e.report.message) };

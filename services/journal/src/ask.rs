@@ -70,7 +70,7 @@ impl Outcomes {
     /// The same for a decision that memory has no room for.
     pub(crate) fn tell_decision(&self, decision: &Decision, at: (u32, u64)) {
         if let (Some(command), Some(ask_hash)) = (decision.cause.command, decision.cause.ask_hash) {
-            let operation = decision.events.iter().any(|e| e.r#type == "OperationStarted").then(|| OperationId::of(decision.id));
+            let operation = decision.events.iter().any(|e| e.r#type == "OperationStarted").then(|| OperationId::of(decision.id, 0));
             let outcome: Arc<Outcome> = Arc::new(decision.outcome.clone());
             let decided = Remembered { ask_hash, outcome, decision: decision.id, version: decision.version, operation, at };
             self.tell(command, &decided, false);

@@ -216,7 +216,7 @@ fn remember(stream: &mut Stream, decision: &Decision, at: (u32, u64)) {
         outcome: Arc::new(decision.outcome.clone()),
         decision: decision.id,
         version: decision.version,
-        operation: started.then(|| OperationId::of(decision.id)),
+        operation: started.then(|| OperationId::of(decision.id, 0)),
         at,
     };
     Arc::make_mut(&mut stream.memory).remember(decision.recorded_at, command, answer);

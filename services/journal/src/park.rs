@@ -1,12 +1,12 @@
 //! Input that cannot be used is kept where people can see it, and the stream goes on.
 
-use crate::Config;
+use crate::partition::{Desk, End, retry};
 use fleet_log::{Record, Stored};
 use fleet_schemas::{Hash, Parked, encode, topics as names};
 use serde_bytes::ByteBuf;
 
 /// Parks `input`. Only when the log has it may the input be passed over, so this waits and repeats for as long as it takes.
-pub(crate) async fn park(config: &Config, input: &Stored, why: &str) {
+pub(crate) async fn park(desk: &Desk, input: &Stored, why: &str) -> Result<(), End> {
     tracing::error!(input = %input.at, offset = input.offset, why, "input parked");
     metrics::counter!("fm_parked_total").increment(1);
     let parked = Parked {
@@ -18,9 +18,9 @@ pub(crate) async fn park(config: &Config, input: &Stored, why: &str) {
         hash: Hash::of(&input.record.value),
         parked_by: "decider".into(),
         why: why.into(),
-        parked_at: config.clock.now(),
+        parked_at: desk.config.clock.now(),
     };
     let record = Record { key: input.record.key.clone(), value: encode(&parked).into() };
-    let at = config.topics.at(names::PARKED, 0);
-    crate::partition::retry(|| config.log.append(at.clone(), vec![record.clone()])).await;
+    let at = desk.config.topics.at(names::PARKED, 0);
+    retry(desk, || desk.config.log.append(at.clone(), vec![record.clone()])).await
 }

@@ -13,7 +13,8 @@ const PATIENCE: Micros = 5 * SECOND;
 /// How often the end is looked at, and a failed reading begun anew.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Runs until `cancel`. A broken partition 0 leaves the last reference standing, marked stale; the others go on with safer edges.
+/// Runs until `cancel`. A broken partition 0 leaves the last reference standing, marked stale and broken; the others go on with safer
+/// edges.
 pub(crate) async fn follow(
     config: Config,
     publish: watch::Sender<Arc<Reference>>,
@@ -31,8 +32,8 @@ pub(crate) async fn follow(
                 Ok(at_end) => {
                     if at_end {
                         behind_since = None;
+                        show(&publish, &ledger, false, false);
                     }
-                    show(&publish, &ledger, at_end.then_some(false));
                 }
                 Err(Trouble::Passing(why)) => {
                     tracing::warn!(why, "reading the reference is tried again");
@@ -42,7 +43,7 @@ pub(crate) async fn follow(
                 Err(Trouble::Lasting(why)) => {
                     tracing::error!(why, "the reference can no longer be read");
                     broken = true;
-                    show(&publish, &ledger, Some(true));
+                    show(&publish, &ledger, true, broken);
                 }
             },
             () = tokio::time::sleep(TICK) => {
@@ -50,7 +51,7 @@ pub(crate) async fn follow(
                 let now = config.clock.now();
                 behind_since = behind.then(|| behind_since.unwrap_or(now));
                 if behind_since.is_some_and(|since| now.since(since) > PATIENCE) {
-                    show(&publish, &ledger, Some(true));
+                    show(&publish, &ledger, true, broken);
                 }
             }
         }
@@ -75,13 +76,12 @@ async fn read_some(reader: &mut dyn Reader, ledger: &mut Ledger) -> Result<bool,
 }
 
 /// Shows the sites; only at the end of what is there, so that a start does not show every step of the past.
-fn show(publish: &watch::Sender<Arc<Reference>>, ledger: &Ledger, stale: Option<bool>) {
-    let Some(stale) = stale else { return };
+fn show(publish: &watch::Sender<Arc<Reference>>, ledger: &Ledger, stale: bool, broken: bool) {
     let sites = ledger.streams.iter().filter_map(|(id, s)| match (id, s.entity.site()) {
         (StreamId::Site(id), Some(site)) if s.stopped.is_none() => Some((id.clone(), site.clone())),
         _ => None,
     });
-    let now = Reference { next: ledger.position.next, stale, claimed_at: ledger.claimed_at, sites: sites.collect() };
+    let now = Reference { next: ledger.position.next, stale, broken, claimed_at: ledger.claimed_at, sites: sites.collect() };
     publish.send_if_modified(|shown| {
         let differs = **shown != now;
         if differs {

@@ -1,70 +1,71 @@
-//! What may be let go of the input topics: what was decided, and is older or more than the topic keeps.
+//! What may be let go of the topics that are not the journal: what was decided, and is older or more than the topic keeps.
 
 use crate::{Config, Topics};
-use fleet_schemas::{Inputs, MINUTE, Micros, Timestamp, topics as names};
-use std::collections::VecDeque;
+use fleet_log::{Error, EventLog, Item, Offset, TopicPartition};
+use fleet_schemas::{Inputs, Micros, Timestamp, topics as names};
 
-/// A mark is set at most this often.
-const STEP: Micros = MINUTE;
+/// Records that are looked at to find where the old ones end: what is let go is exact to this share of what there is.
+const SAMPLES: u64 = 32;
 
-/// Marks in one input partition: at this time, the next offset was this, and so many bytes had been read.
-#[derive(Default)]
-pub(crate) struct Marks {
-    marks: VecDeque<(Timestamp, u64, u64)>,
-    bytes: u64,
-}
-
-impl Marks {
-    /// An input was passed.
-    pub(crate) fn passed(&mut self, at: Timestamp, next: u64, bytes: usize) {
-        self.bytes += bytes as u64;
-        if self.marks.back().is_none_or(|(last, ..)| at.since(*last) >= STEP) {
-            self.marks.push_back((at, next, self.bytes));
-        }
+/// Lets go of the inputs of a partition, never past what is accepted; the leader of partition 0 does the same for what was parked.
+pub(crate) async fn trim(config: &Config, partition: u32, accepted: &Inputs, now: Timestamp) {
+    let mut topics = vec![(names::COMMANDS, accepted.commands), (names::OBSERVATIONS, accepted.observations)];
+    if partition == 0 {
+        topics.push((names::PARKED, u64::MAX));
     }
-
-    /// The offset before which all may go; forgets the marks behind it.
-    pub(crate) fn expired(&mut self, now: Timestamp, age: Option<Micros>, bytes: Option<u64>) -> Option<u64> {
-        let mut before = None;
-        while let Some((at, next, read)) = self.marks.front().copied() {
-            let too_old = age.is_some_and(|a| now.since(at) > a);
-            let too_much = bytes.is_some_and(|b| self.bytes - read >= b);
-            if !too_old && !too_much {
-                break;
-            }
-            before = Some(next);
-            self.marks.pop_front();
+    for (topic, upto) in topics {
+        let (at, keeps) = (config.topics.at(topic, partition), Topics::retention(topic));
+        if let Err(error) = one(&*config.log, at, upto, keeps, now).await {
+            tracing::warn!(%error, topic, partition, "old inputs could not be let go");
         }
-        before
     }
 }
 
-/// Lets go of the inputs of a partition that are older or more than their topics keep; never past what is accepted.
-pub(crate) async fn trim(config: &Config, partition: u32, marks: &mut [Marks; 2], accepted: &Inputs, now: Timestamp) {
-    let topics = [(names::COMMANDS, accepted.commands), (names::OBSERVATIONS, accepted.observations)];
-    for (marks, (topic, accepted)) in marks.iter_mut().zip(topics) {
-        let (age, bytes) = Topics::retention(topic);
-        if let Some(before) = marks.expired(now, age, bytes)
-            && let Err(error) = config.log.trim(config.topics.at(topic, partition), before.min(accepted)).await
-        {
-            tracing::warn!(%error, topic, "old inputs could not be let go");
+async fn one(
+    log: &dyn EventLog,
+    at: TopicPartition,
+    upto: Offset,
+    keeps: (Option<Micros>, Option<u64>),
+    now: Timestamp,
+) -> Result<(), Error> {
+    let bounds = log.bounds(at.clone()).await?;
+    let there = bounds.start..bounds.end.min(upto);
+    let mut samples = Vec::new();
+    for offset in sampled(&there) {
+        if let Ok(Item::Record(stored)) = log.read(&[(at.clone(), offset)]).next().await {
+            samples.push((stored.offset, Timestamp(stored.appended_at), stored.record.value.len() as u64));
         }
     }
+    let before = expired(&samples, there.end, keeps, now);
+    if before > there.start { log.trim(at, before).await } else { Ok(()) }
+}
+
+fn sampled(there: &std::ops::Range<Offset>) -> impl Iterator<Item = Offset> + use<> {
+    let step = (there.end.saturating_sub(there.start) / SAMPLES).max(1) as usize;
+    there.clone().step_by(step)
+}
+
+/// The offset before which all may go, by samples of (offset, appended at, bytes) in their order.
+fn expired(samples: &[(Offset, Timestamp, u64)], end: Offset, (age, bytes): (Option<Micros>, Option<u64>), now: Timestamp) -> Offset {
+    let too_old = age.and_then(|age| samples.iter().take_while(|(_, at, _)| now.since(*at) > age).last());
+    let mean = samples.iter().map(|(.., bytes)| bytes).sum::<u64>() / (samples.len() as u64).max(1);
+    let too_much = bytes.map_or(0, |most| end.saturating_sub(most / mean.max(1)));
+    too_old.map_or(0, |(offset, ..)| *offset).max(too_much)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fleet_schemas::HOUR;
+    use fleet_schemas::{HOUR, MINUTE};
 
     #[test]
     fn what_is_old_or_too_much_goes_and_nothing_else() {
-        let mut marks = Marks::default();
-        for i in 0..100 {
-            marks.passed(Timestamp(i * MINUTE), i as u64 + 1, 10);
-        }
-        assert_eq!(marks.expired(Timestamp(100 * MINUTE), Some(HOUR), None), Some(40));
-        assert_eq!(marks.expired(Timestamp(100 * MINUTE), Some(HOUR), None), None);
-        assert_eq!(marks.expired(Timestamp(100 * MINUTE), None, Some(300)), Some(70));
+        let samples: Vec<_> = (0..10).map(|i| (i * 10, Timestamp(i as i64 * 10 * MINUTE), 10)).collect();
+        let now = Timestamp(100 * MINUTE);
+        assert_eq!(expired(&samples, 100, (Some(HOUR), None), now), 30, "the sample of 40 minutes is not older than an hour");
+        assert_eq!(expired(&samples, 100, (Some(3 * HOUR), None), now), 0);
+        assert_eq!(expired(&samples, 100, (None, Some(300)), now), 70);
+        assert_eq!(expired(&samples, 100, (Some(HOUR), Some(900)), now), 30);
+        assert_eq!(expired(&[], 0, (Some(HOUR), Some(900)), now), 0);
     }
 }

@@ -21,7 +21,7 @@ pub enum Kind {
 pub enum Trigger {
     /// A person's or program's request.
     Verb(&'static str),
-    /// What agents saw; judged again behind every input.
+    /// What agents saw; judged again behind every event, and when the reference changes.
     Observed,
 }
 
@@ -142,7 +142,7 @@ pub const EDGES: &[Edge] = &[
     later("16", Advance, &[OutForRepair], &[Enrolling], Verb("return-from-repair")),
     row("17", Safer, REST, &[Maintenance], Verb("maintain"), &[], &[]),
     row("17", Safer, &[InService], &[Draining], Verb("maintain"), &[], &[]),
-    row("17", Safer, &[Maintenance], &[Validating, Discovered, Enrolled, Provisioned, Quarantined], Verb("end-maintenance"), &[], &[]),
+    row("17", Safer, &[Maintenance], &[Validating, Discovered, Enrolled, Quarantined], Verb("end-maintenance"), &[], &[]),
     later("18", Destroy, ALIVE, &[Decommissioning], Verb("decommission")),
     later("19", Advance, &[Decommissioning], &[Decommissioned], Observed),
     later("20", Destroy, ALIVE, &[Quarantined], Verb("force-transition")),

@@ -117,7 +117,7 @@ impl Fleet {
     /// Whether a change of the reference from `before` to `now` can concern this state.
     pub fn concerned(state: &Entity, before: &Reference, now: &Reference) -> bool {
         let Entity::Device(device) = state else { return false };
-        device.sites().any(|site| before.sites.get(site) != now.sites.get(site))
+        before.stale != now.stale || device.sites().any(|site| before.sites.get(site) != now.sites.get(site))
     }
 }
 

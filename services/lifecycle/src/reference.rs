@@ -11,6 +11,8 @@ pub struct Reference {
     pub next: u64,
     /// Whether the reader has fallen behind; advance and destroy edges are refused then.
     pub stale: bool,
+    /// Whether partition 0 cannot be read on: nothing newer will come.
+    pub broken: bool,
     /// When the standing term of partition 0 was claimed.
     pub claimed_at: Timestamp,
     /// The sites.

@@ -222,15 +222,22 @@ pub async fn large_records(open: Opener) {
 pub async fn next_is_cancel_safe(open: Opener) {
     let log = log(&open, 1).await;
     accept(log.append(at(0), (0..5000).map(record).collect()).await);
-    let (mut reader, mut seen) = (log.read(&[(at(0), 0)]), 0);
+    let (mut reader, mut seen, mut dropped) = (log.read(&[(at(0), 0)]), 0, 0);
     while seen < 5000 {
-        if let Ok(item) = tokio::time::timeout(Duration::from_micros(20), reader.next()).await {
-            if let Item::Record(r) = accept(item) {
-                assert_eq!(r.offset, seen);
-                seen += 1;
+        // Polled once; dropped where it is not ready.
+        let polled = tokio::select! { biased; item = reader.next() => Some(item), () = std::future::ready(()) => None };
+        match polled {
+            Some(item) => {
+                if let Item::Record(r) = accept(item) {
+                    assert_eq!(r.offset, seen);
+                    seen += 1;
+                }
             }
-        } else {
-            tokio::task::yield_now().await;
+            None => {
+                dropped += 1;
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         }
     }
+    assert!(dropped > 0, "no `next` was ever dropped half-way");
 }

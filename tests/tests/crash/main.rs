@@ -178,32 +178,32 @@ async fn count(bed: &Bed, told: &Told, rounds: u32) {
     assert!(lost.is_empty(), "told, and not in the journal: {lost:?}");
     let twice: Vec<_> = by_command.iter().filter(|(_, n)| **n != 1).collect();
     assert!(twice.is_empty(), "decided more than once: {twice:?}");
-    let observations = no_gaps(&log, bed).await;
+    let observations = all_handed_over(&log, bed).await;
     assert!(told.len() > 3 * WIDTH && claims as u32 >= rounds, "too little happened: {} told, {claims} claims", told.len());
     rebuilt(bed);
     println!(
-        "{} decisions made again the same, {silent} silent inputs rightly so, {} commands told, {observations} observations without a gap, {claims} claims",
+        "{} decisions made again the same, {silent} silent inputs rightly so, {} commands told, {observations} observations handed over, {claims} claims",
         again,
         told.len()
     );
 }
 
-/// An agent counts what it hands over; what was acknowledged is deleted from its outbox. So a gap in the counts would be a loss.
-async fn no_gaps(log: &SqliteLog, bed: &Bed) -> usize {
-    let mut seen: BTreeMap<(String, Source, u64), BTreeSet<u64>> = BTreeMap::new();
+/// Whatever an agent ever queued is still queued, or was acknowledged and deleted: then the log has it. The queue's numbers are never
+/// given out again, so they say how many there were.
+async fn all_handed_over(log: &SqliteLog, bed: &Bed) -> usize {
+    let mut there = BTreeSet::new();
     for partition in 0..Topics::embedded().partitions {
         let mut reader = log.read(&[(Topics::embedded().at(topics::OBSERVATIONS, partition), 0)]);
         while let Ok(Item::Record(stored)) = reader.next().await {
-            let o: Observation = decode(&stored.record.value).unwrap();
-            seen.entry((o.site.to_string(), o.source, o.source_seq.epoch)).or_default().insert(o.source_seq.counter);
+            there.insert(decode::<Observation>(&stored.record.value).unwrap().id);
         }
     }
-    for ((site, source, epoch), counters) in &seen {
-        let (first, last) = (*counters.first().unwrap(), *counters.last().unwrap());
-        assert_eq!((first, counters.len() as u64), (1, last), "{source} at {site}, epoch {epoch}: a counter is missing");
-    }
-    assert!(bed.data().join("satellite/outbox.sqlite").exists());
-    seen.values().map(BTreeSet::len).sum()
+    let outbox = rusqlite::Connection::open(bed.data().join("satellite/outbox.sqlite")).unwrap();
+    let count = |sql: &str| outbox.query_row(sql, [], |r| r.get::<_, i64>(0)).unwrap();
+    let queued = count("SELECT seq FROM sqlite_sequence WHERE name = 'queue'");
+    let waiting = count("SELECT count(*) FROM queue");
+    assert!(there.len() as i64 >= queued - waiting, "{queued} queued, {waiting} of them still waiting, {} in the log", there.len());
+    there.len()
 }
 
 /// The read model that was fed through all of it is the one made anew.

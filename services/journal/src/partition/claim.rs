@@ -1,6 +1,6 @@
 //! Claiming: append a claim, and lead when it has been read back as the first of its term.
 
-use super::{Desk, End, Phase, jitter, tail::Met, tail::Tail};
+use super::{Desk, End, Phase, tail::Tail};
 use fleet_log::{AppendError, Record};
 use fleet_schemas::{Claim, JournalRecord, Timestamp, topics as names};
 use std::time::{Duration, Instant};
@@ -19,8 +19,9 @@ pub(crate) struct Claimed {
 pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<Claimed, End> {
     desk.status.send_modify(|s| s.phase = Phase::Following);
     let end = end(desk).await?;
+    let mut moved = Moved::new(tail);
     while tail.ledger.position.next < end {
-        step(desk, tail).await?;
+        step(desk, tail, &mut moved).await?;
     }
     let term = tail.ledger.position.term + 1;
     desk.status.send_modify(|s| s.phase = Phase::Claiming);
@@ -36,7 +37,7 @@ pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<Claimed, End> 
             metrics::counter!("fm_leader_claims_total", "result" => "lost").increment(1);
             return Err(End::SteppedDown(format!("term {standing} went to another")));
         }
-        step(desk, tail).await?;
+        step(desk, tail, &mut moved).await?;
     }
 }
 
@@ -61,23 +62,38 @@ async fn put(desk: &Desk, claim: Claim) -> Result<(), End> {
             Err(AppendError::Unknown(why)) => return Err(End::SteppedDown(format!("the claim may be lost: {why}"))),
             Err(AppendError::NotStored(why)) => {
                 tracing::warn!(partition = desk.partition, why, "the claim is tried again");
-                tokio::select! {
-                    () = desk.cancel.cancelled() => return Err(End::Cancelled),
-                    () = tokio::time::sleep(jitter(pause)) => pause = (pause * 2).min(Duration::from_secs(5)),
-                }
+                desk.rest(&mut pause).await?;
             }
         }
     }
 }
 
-async fn step(desk: &Desk, tail: &mut Tail) -> Result<Met, End> {
-    desk.status.send_modify(|s| s.beat = Instant::now());
+/// When reading last came further.
+struct Moved {
+    next: u64,
+    at: Instant,
+}
+
+impl Moved {
+    fn new(tail: &Tail) -> Self {
+        Self { next: tail.ledger.position.next, at: Instant::now() }
+    }
+}
+
+async fn step(desk: &Desk, tail: &mut Tail, moved: &mut Moved) -> Result<(), End> {
+    desk.beat();
+    let left = NO_PROGRESS.saturating_sub(moved.at.elapsed());
     tokio::select! {
         biased;
-        () = desk.cancel.cancelled() => Err(End::Cancelled),
-        met = tail.step(desk) => met,
-        () = tokio::time::sleep(NO_PROGRESS) => {
-            Err(End::Fatal(format!("catching up with the journal made no progress for {} s: the log does not answer", NO_PROGRESS.as_secs())))
-        }
+        () = desk.cancel.cancelled() => return Err(End::Cancelled),
+        met = tail.step(desk) => { met?; }
+        () = tokio::time::sleep(left) => {}
     }
+    if tail.ledger.position.next > moved.next {
+        *moved = Moved::new(tail);
+    } else if moved.at.elapsed() >= NO_PROGRESS {
+        let why = format!("catching up with the journal made no progress for {} s: the log does not answer", NO_PROGRESS.as_secs());
+        return Err(End::Fatal(why));
+    }
+    Ok(())
 }

@@ -5,7 +5,8 @@ use crate::{Ledger, Rules, ask, ledger::panic_text};
 use fleet_lifecycle::{Context, Entity, Reference, Refusal, Request, Sighting, Wait};
 use fleet_log::Stored;
 use fleet_schemas::{
-    Actor, Ask, Cause, CauseKind, Command, Event, Fact, MINUTE, Micros, Observation, Outcome, OutcomeKind, StreamId, decode,
+    Actor, Ask, Cause, CauseKind, Command, Event, Fact, MINUTE, Micros, Observation, Outcome, OutcomeKind, Source, StreamId, Timestamp,
+    decode,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -135,7 +136,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    pub(crate) fn observation(&self, input: &Stored) -> (Judged, Option<(StreamId, Sighting)>) {
+    pub(crate) fn observation(&self, input: &Stored) -> (Judged, Option<Look>) {
         let observation: Observation = match decode(&input.record.value) {
             Ok(observation) => observation,
             Err(e) => return (Judged::Park(e.to_string(), None), None),
@@ -163,7 +164,12 @@ impl Bench<'_> {
             on_behalf_of: None,
             reach: vec![observation.site.to_string()],
         };
-        let judged = match catch_unwind(AssertUnwindSafe(|| self.observe(&stream, &sighting, &actor))) {
+        let seen = catch_unwind(AssertUnwindSafe(|| self.observe(&stream, &sighting, &actor)));
+        // One that was set aside says nothing of how fresh its source is; silence is measured by our own clock.
+        let complete = matches!(sighting.fact, Fact::SweepCompleted(_)) && matches!(seen, Ok((_, None)));
+        let look =
+            complete.then(|| Look { site: stream.clone(), source: sighting.source, at: observation.received_at.min(self.batch.now) });
+        let judged = match seen {
             Ok((events, None)) if events.list.is_empty() => Judged::Nothing,
             Ok((events, note)) => Judged::Decision(Box::new(Draft {
                 stream: stream.clone(),
@@ -183,7 +189,7 @@ impl Bench<'_> {
             })),
             Err(panic) => Judged::Park(format!("the decider panicked: {}", panic_text(&*panic)), None),
         };
-        (judged, Some((stream, sighting)))
+        (judged, look)
     }
 
     fn observe(&self, stream: &StreamId, sighting: &Sighting, actor: &Actor) -> (Events, Option<&'static str>) {
@@ -268,7 +274,9 @@ fn rehearsed(events: &[Event]) -> Outcome {
     Outcome { seen: names.join(", "), ..Outcome::noted("dry-run") }
 }
 
-/// Whether a sighting is a complete look at a source of a site.
-pub(crate) fn is_look(sighting: &Sighting) -> bool {
-    matches!(sighting.fact, Fact::SweepCompleted(_))
+/// A complete look at a source of a site.
+pub(crate) struct Look {
+    pub(crate) site: StreamId,
+    pub(crate) source: Source,
+    pub(crate) at: Timestamp,
 }

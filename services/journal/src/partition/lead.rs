@@ -1,9 +1,7 @@
 //! Leading: gather, decide, append one batch, read it back, answer, arm timers; and again.
 
-use super::{
-    Desk, End, Phase, batch, batch::Batch, claim::Claimed, commit, judge, judge::Bench, judge::Judged, looks, tail::Met, tail::Tail,
-};
-use crate::{park::park, retention, retention::Marks};
+use super::{BEAT, Desk, End, Phase, batch, batch::Batch, claim::Claimed, commit, judge, judge::Bench, judge::Judged, looks, tail::Tail};
+use crate::{park::park, retention};
 use fleet_lifecycle::{Fleet, Reference};
 use fleet_log::{Item, ReadFault, Reader, Stored};
 use fleet_schemas::{Inputs, MINUTE, Micros, StreamId, Timestamp, topics as names};
@@ -15,10 +13,10 @@ use tokio::sync::watch;
 const PROGRESS_INPUTS: u64 = 10_000;
 /// Time after which one is written where anything was read.
 const PROGRESS_AFTER: Micros = 10 * MINUTE;
+/// How often old inputs are let go.
+const TRIM_EVERY: Micros = 10 * MINUTE;
 /// Streams planned at once after a change of the reference.
 const SLICE: usize = 500;
-/// The loop goes round at least this often, so that health checks see it live.
-const BEAT: Duration = Duration::from_secs(5);
 
 /// What a leader has beside the tail.
 struct Lead<'a> {
@@ -36,7 +34,6 @@ struct Lead<'a> {
     dirty: VecDeque<StreamId>,
     /// Deadlines up to `0` may fire once the inputs are read up to `1`.
     barrier: Option<(Timestamp, Inputs)>,
-    marks: [Marks; 2],
     trimmed_at: Timestamp,
     /// The clock and the machine's own count of time, when this round began.
     round: (Timestamp, Instant),
@@ -54,23 +51,30 @@ pub(super) async fn lead(desk: &Desk, tail: &mut Tail, claimed: Claimed) -> End 
     }
 }
 
+/// Reads the inputs from where they were passed.
+fn inputs(desk: &Desk, passed: &Inputs) -> Box<dyn Reader> {
+    let at = |topic| desk.config.topics.at(topic, desk.partition);
+    desk.config.log.read(&[(at(names::COMMANDS), passed.commands), (at(names::OBSERVATIONS), passed.observations)])
+}
+
+/// The reference, at or past the highest position that accepted decisions of this partition rest on, or all that can be read of it.
+async fn reference(desk: &Desk, needs: u64) -> Result<Arc<Reference>, End> {
+    let mut changes = desk.reference.clone();
+    loop {
+        tokio::select! {
+            () = desk.cancel.cancelled() => return Err(End::Cancelled),
+            found = changes.wait_for(|r| r.next >= needs || r.broken) => return found.map(|r| r.clone()).map_err(|_| End::Cancelled),
+            () = tokio::time::sleep(BEAT) => desk.beat(),
+        }
+    }
+}
+
 impl<'a> Lead<'a> {
     async fn begin(desk: &'a Desk, tail: &'a mut Tail, Claimed { term, at: round }: Claimed) -> Result<Self, End> {
-        let mut changes = desk.reference.clone();
-        let needs = tail.ledger.reference;
-        let reference = if desk.partition == 0 {
-            Arc::default()
-        } else {
-            // A leader decides only at or past the highest reference position accepted in its partition.
-            tokio::select! {
-                () = desk.cancel.cancelled() => return Err(End::Cancelled),
-                found = changes.wait_for(|r| r.next >= needs) => found.map_err(|_| End::Cancelled)?.clone(),
-            }
-        };
+        let changes = desk.reference.clone();
+        let reference = if desk.partition == 0 { Arc::default() } else { reference(desk, tail.ledger.reference).await? };
         let passed = tail.ledger.inputs.clone();
-        let at = |topic| desk.config.topics.at(topic, desk.partition);
-        let from = [(at(names::COMMANDS), passed.commands), (at(names::OBSERVATIONS), passed.observations)];
-        let reader = desk.config.log.read(&from);
+        let reader = inputs(desk, &passed);
         let now = round.0.max(Timestamp(tail.ledger.position.recorded_at));
         looks::restore(tail, now);
         tail.timers = Default::default();
@@ -85,8 +89,8 @@ impl<'a> Lead<'a> {
         metrics::gauge!("fm_leader_term", "partition" => desk.partition.to_string()).set(term as f64);
         tracing::info!(partition = desk.partition, term, streams = tail.ledger.streams.len(), "leading");
         let (unrecorded, recorded_at, trimmed_at) = (0, now, now);
-        let (barrier, marks) = (None, Default::default());
-        Ok(Self { desk, tail, term, reader, passed, unrecorded, recorded_at, reference, changes, dirty, barrier, marks, trimmed_at, round })
+        let barrier = None;
+        Ok(Self { desk, tail, term, reader, passed, unrecorded, recorded_at, reference, changes, dirty, barrier, trimmed_at, round })
     }
 
     /// Reads the clock, once for all that is decided until it is read again. A process that was paused, or whose clock was set
@@ -151,7 +155,7 @@ impl<'a> Lead<'a> {
     /// A batch at the partition's time: the round's, and never before the last accepted record.
     fn batch(&self, next_n: u64) -> Batch {
         let now = self.round.0.max(Timestamp(self.tail.ledger.position.recorded_at));
-        Batch::new(self.desk, self.term, next_n, now, self.reference.next)
+        Batch::new(self.desk, self.term, next_n, now, self.reference.next.max(self.tail.ledger.reference))
     }
 
     fn bench<'b>(&'b self, batch: &'b Batch) -> Bench<'b> {
@@ -172,29 +176,36 @@ impl<'a> Lead<'a> {
         while !batch.full() && taken < 4 * batch::MAX_DECISIONS {
             let Some(item) = self.reader.next().now_or_never() else { return Ok(false) };
             match item {
-                Ok(Item::Record(stored)) => self.decide(batch, stored).await,
+                Ok(Item::Record(stored)) => self.decide(batch, stored).await?,
                 Ok(Item::End { .. }) => {}
-                Err(e) => return Err(self.input_fault(e)),
+                Err(e) => self.input_fault(e).await?,
             }
             taken += 1;
         }
         Ok(true)
     }
 
-    fn input_fault(&self, e: fleet_log::ReadError) -> End {
+    /// A store that fails may come back: a new reader goes on behind what was taken. Lost inputs are for a person.
+    async fn input_fault(&mut self, e: fleet_log::ReadError) -> Result<(), End> {
         match e.fault {
-            ReadFault::Io(why) => End::SteppedDown(format!("reading {} failed: {why}", e.at)),
+            ReadFault::Io(why) => {
+                tracing::warn!(at = %e.at, why, "reading the inputs is tried again");
+                let mut pause = Duration::from_millis(200);
+                self.desk.rest(&mut pause).await?;
+                self.reader = inputs(self.desk, &self.passed);
+                Ok(())
+            }
             ReadFault::Gone { .. } | ReadFault::BeyondEnd { .. } | ReadFault::Gap { .. } => {
-                End::Stopped(format!("inputs-lost: {e}; inputs that were acknowledged are not there; restore the log from a backup"))
+                let why = format!("inputs-lost: {e}; inputs that were acknowledged are not there; restore the log from a backup");
+                Err(End::Stopped(why))
             }
         }
     }
 
-    async fn decide(&mut self, batch: &mut Batch, input: Stored) {
+    async fn decide(&mut self, batch: &mut Batch, input: Stored) -> Result<(), End> {
         let observations = input.at.topic.ends_with(names::OBSERVATIONS);
         let next = input.offset + 1;
-        self.marks[usize::from(observations)].passed(Timestamp(input.appended_at), next, input.record.value.len());
-        let (judged, seen) = if observations { self.bench(batch).observation(&input) } else { (self.bench(batch).command(&input), None) };
+        let (judged, look) = if observations { self.bench(batch).observation(&input) } else { (self.bench(batch).command(&input), None) };
         if observations {
             self.passed.observations = next;
         } else {
@@ -203,24 +214,25 @@ impl<'a> Lead<'a> {
         self.unrecorded += 1;
         match judged {
             Judged::Nothing => {}
-            Judged::Decision(draft) => self.push(batch, &input, *draft).await,
+            Judged::Decision(draft) => self.push(batch, &input, *draft).await?,
             Judged::Park(why, draft) => {
-                park(&self.desk.config, &input, &why).await;
+                park(self.desk, &input, &why).await?;
                 if let Some(draft) = draft {
-                    self.push(batch, &input, *draft).await;
+                    self.push(batch, &input, *draft).await?;
                 }
             }
             Judged::Repeated(command) => self.repeated(command, &input),
         }
-        if let Some((stream, sighting)) = seen.filter(|(_, s)| judge::is_look(s)) {
-            self.looked(&stream, &sighting);
+        if let Some(look) = look {
+            self.looked(&look);
         }
+        Ok(())
     }
 
-    async fn push(&mut self, batch: &mut Batch, input: &Stored, draft: batch::Draft) {
+    async fn push(&mut self, batch: &mut Batch, input: &Stored, draft: batch::Draft) -> Result<(), End> {
         let (stream, cause, actor) = (draft.stream.clone(), draft.cause.clone(), draft.actor.clone());
         if let Err(why) = batch.push(&self.tail.ledger, draft, &self.passed) {
-            park(&self.desk.config, input, &why).await;
+            park(self.desk, input, &why).await?;
             if cause.command.is_some() {
                 let outcome = fleet_schemas::Outcome {
                     kind: fleet_schemas::OutcomeKind::Rejected,
@@ -238,6 +250,7 @@ impl<'a> Lead<'a> {
                 }
             }
         }
+        Ok(())
     }
 
     fn repeated(&self, command: fleet_schemas::CommandId, input: &Stored) {
@@ -249,10 +262,10 @@ impl<'a> Lead<'a> {
         }
     }
 
-    fn looked(&mut self, stream: &StreamId, sighting: &fleet_lifecycle::Sighting) {
-        if let Some(known) = self.tail.ledger.streams.get_mut(stream) {
-            Fleet::looked(&mut known.entity, sighting.source, sighting.observed_at);
-            self.tail.timers.set(stream, &known.entity);
+    fn looked(&mut self, look: &judge::Look) {
+        if let Some(known) = self.tail.ledger.streams.get_mut(&look.site) {
+            Fleet::looked(&mut known.entity, look.source, look.at);
+            self.tail.timers.set(&look.site, &known.entity);
         }
     }
 
@@ -332,7 +345,7 @@ impl<'a> Lead<'a> {
             biased;
             () = self.desk.cancel.cancelled() => return Err(End::Cancelled),
             item = self.reader.next() => Some(item),
-            met = self.tail.step(self.desk) => return met.map(|_: Met| ()),
+            met = self.tail.step(self.desk) => return met,
             changed = self.changes.changed(), if self.desk.partition != 0 => return changed.map_err(|_| End::Cancelled),
             () = deadline => None,
             () = tokio::time::sleep(BEAT) => None,
@@ -341,7 +354,7 @@ impl<'a> Lead<'a> {
         match item {
             Some(Ok(Item::Record(stored))) => self.first(stored).await,
             Some(Ok(Item::End { .. })) | None => Ok(()),
-            Some(Err(e)) => Err(self.input_fault(e)),
+            Some(Err(e)) => self.input_fault(e).await,
         }
     }
 
@@ -351,17 +364,17 @@ impl<'a> Lead<'a> {
         let next_n = self.tail.standing(self.desk, self.term)?;
         self.see_reference();
         let mut batch = self.batch(next_n);
-        self.decide(&mut batch, stored).await;
+        self.decide(&mut batch, stored).await?;
         self.gather(&mut batch).await?;
         if batch.records.is_empty() { Ok(()) } else { self.commit(batch).await }
     }
 
-    /// Lets go of old inputs, once a minute.
+    /// Lets go of old inputs.
     async fn trim(&mut self) {
         let now = self.round.0;
-        if now.since(self.trimmed_at) >= MINUTE {
+        if now.since(self.trimmed_at) >= TRIM_EVERY {
             self.trimmed_at = now;
-            retention::trim(&self.desk.config, self.desk.partition, &mut self.marks, &self.tail.ledger.inputs, now).await;
+            retention::trim(&self.desk.config, self.desk.partition, &self.tail.ledger.inputs, now).await;
         }
     }
 

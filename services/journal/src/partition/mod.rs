@@ -62,6 +62,11 @@ pub struct Stats {
     pub claims: u64,
 }
 
+/// A loop goes round at least this often, so that health checks see it live.
+pub(crate) const BEAT: Duration = Duration::from_secs(5);
+/// Who led for so long, or decided anything, may claim at once again. Claims stand in the journal for ever.
+const SETTLED: Duration = Duration::from_secs(10);
+
 impl Status {
     pub(crate) fn new(partition: u32) -> Self {
         Self { partition, phase: Phase::Following, term: 0, beat: Instant::now(), stats: Stats::default() }
@@ -91,6 +96,24 @@ pub(crate) struct Desk {
     pub(crate) cancel: CancellationToken,
 }
 
+impl Desk {
+    /// The loop lives, whatever it waits for.
+    pub(crate) fn beat(&self) {
+        self.status.send_modify(|s| s.beat = Instant::now());
+    }
+
+    /// Waits before something is tried again, longer each time.
+    pub(crate) async fn rest(&self, pause: &mut Duration) -> Result<(), End> {
+        self.beat();
+        tokio::select! {
+            () = self.cancel.cancelled() => return Err(End::Cancelled),
+            () = tokio::time::sleep(jitter(*pause)) => {}
+        }
+        *pause = (*pause * 2).min(BEAT);
+        Ok(())
+    }
+}
+
 /// Follows and leads `partition` until `cancel`.
 pub(crate) async fn run(
     config: Config,
@@ -105,13 +128,14 @@ pub(crate) async fn run(
     let mut tail = Tail::new(&desk, Ledger::new(partition, desk.config.rules));
     let mut pause = Duration::from_millis(20);
     loop {
+        let (begun, decisions) = (Instant::now(), tail.ledger.decisions);
         let end = match claim::claim(&desk, &mut tail).await {
-            Ok(claimed) => {
-                pause = Duration::from_millis(20);
-                lead::lead(&desk, &mut tail, claimed).await
-            }
+            Ok(claimed) => lead::lead(&desk, &mut tail, claimed).await,
             Err(end) => end,
         };
+        if tail.ledger.decisions > decisions || begun.elapsed() > SETTLED {
+            pause = Duration::from_millis(20);
+        }
         match end {
             End::Cancelled => return Ok(()),
             End::Fatal(why) => return Err(fleet_log::Error::Io(format!("partition {partition}: {why}"))),
@@ -126,7 +150,7 @@ pub(crate) async fn run(
                 tracing::warn!(partition, why, "stepped down; claiming again");
                 desk.status.send_modify(|s| s.phase = Phase::Following);
                 tokio::time::sleep(jitter(pause)).await;
-                pause = (pause * 2).min(Duration::from_secs(1));
+                pause = (pause * 2).min(BEAT);
             }
         }
     }
@@ -134,13 +158,13 @@ pub(crate) async fn run(
 
 /// Repeats a determinate failure in place, with growing pauses, for as long as it takes. What may have been stored is stored again:
 /// only for records that bear repeating.
-pub(crate) async fn retry(mut append: impl FnMut() -> Fut<'static, Result<(), AppendError>>) {
+pub(crate) async fn retry(desk: &Desk, mut append: impl FnMut() -> Fut<'static, Result<(), AppendError>>) -> Result<(), End> {
     let mut pause = Duration::from_millis(50);
     while let Err(error) = append().await {
         tracing::warn!(%error, "an append is tried again");
-        tokio::time::sleep(jitter(pause)).await;
-        pause = (pause * 2).min(Duration::from_secs(5));
+        desk.rest(&mut pause).await?;
     }
+    Ok(())
 }
 
 /// Between half and all of `pause`.

@@ -13,25 +13,16 @@ pub(crate) struct Tail {
     reader: Box<dyn Reader>,
 }
 
-/// What one step of reading met.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Met {
-    /// A record.
-    Record,
-    /// The end of what is there.
-    End,
-}
-
 impl Tail {
     pub(crate) fn new(desk: &Desk, ledger: Ledger) -> Self {
         let reader = reader(desk, &ledger);
         Self { ledger, timers: Timers::default(), reader }
     }
 
-    /// Reads and applies one record. Cancel safe: nothing is awaited between taking a record and applying it.
-    pub(crate) async fn step(&mut self, desk: &Desk) -> Result<Met, End> {
+    /// Reads and applies one record, if there is one. Cancel safe: nothing is awaited between taking a record and applying it.
+    pub(crate) async fn step(&mut self, desk: &Desk) -> Result<(), End> {
         match self.reader.next().await {
-            Ok(Item::End { .. }) => Ok(Met::End),
+            Ok(Item::End { .. }) => Ok(()),
             Ok(Item::Record(stored)) => {
                 let fenced = self.ledger.fenced;
                 let applied = self.ledger.apply(&stored).map_err(End::Stopped)?;
@@ -41,14 +32,14 @@ impl Tail {
                 if let Applied::Decision(decision) = applied {
                     self.applied(desk, &decision, stored.offset);
                 }
-                Ok(Met::Record)
+                Ok(())
             }
             Err(ReadError { fault: ReadFault::Io(why), .. }) => {
-                // A new reader goes on where this one broke; a log that stays away is noticed by whoever awaits a record.
+                // A new reader goes on where this one broke; whoever awaits a record has a deadline of its own.
                 tracing::warn!(partition = desk.partition, why, "reading the journal is tried again");
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
                 self.reader = reader(desk, &self.ledger);
-                Ok(Met::Record)
+                Ok(())
             }
             Err(e) => Err(End::Stopped(format!("{e}; the journal lost records, or another one stands here: restore it from a backup"))),
         }

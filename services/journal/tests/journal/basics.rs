@@ -87,6 +87,7 @@ async fn a_late_observation_is_kept_without_effect() {
         if down && ledger.inputs.observations >= 4 { Ok(()) } else { Err(format!("{:?}", ledger.inputs)) }
     })
     .await;
+    crate::defects::until_noted(&world, "late").await;
     let device = world.device(1).await.unwrap();
     assert_eq!(device.scheduler.as_ref().unwrap().state, ["DOWN"]);
 }

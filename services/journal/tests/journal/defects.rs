@@ -155,6 +155,34 @@ async fn a_corrupt_record_stops_its_partition_with_a_clear_text_and_the_rest_ser
     stopped_alone(&world, partition, &format!("fm.journal.v1/{partition} offset 3 cannot be decoded")).await;
 }
 
+/// The reference's own partition: the others go on with what they know, and take no step forward on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_corrupt_record_in_the_reference_leaves_the_safer_edges() {
+    let world = World::new().await;
+    world.site().await;
+    world.in_service(1).await;
+    let (folder, log, clock) = world.stop().await;
+    drop(log);
+    let file = rusqlite::Connection::open(folder.path().join("log.sqlite")).unwrap();
+    let lane: i64 = file.query_row("SELECT id FROM lane WHERE topic = 'fm.journal.v1' AND partition = 0", [], |r| r.get(0)).unwrap();
+    let changed = file
+        .execute(&format!("UPDATE records_{lane} SET value = x'00' WHERE offset = (SELECT max(offset) FROM records_{lane})"), [])
+        .unwrap();
+    assert_eq!(changed, 1);
+    drop(file);
+    let log = open(&folder).await;
+    let world = World::on(folder, log, clock, Rules::default()).await;
+    for status in world.journal.statuses() {
+        match status.phase {
+            Doing::Stopped(why) if status.partition == 0 => assert!(why.contains("fm.journal.v1/0 offset"), "{why}"),
+            Doing::Leading if status.partition != 0 => {}
+            other => panic!("partition {}: {other:?}", status.partition),
+        }
+    }
+    world.expect(&command(device(1), drain()), "").await;
+    world.expect(&command(device(1), Resume {}.into()), "reference-stale").await;
+}
+
 /// One byte of a record changed, decodable or not, is found by whoever reads it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_decision_breaks_its_chain() {
@@ -184,6 +212,21 @@ async fn a_forged_decision_breaks_its_chain() {
 }
 
 /// A look says nothing of a device: a sweep on a device's stream, a device's fact on a site's.
+/// Until a decision about the first device notes this.
+pub async fn until_noted(world: &World, note: &str) {
+    let at = Topics::embedded().at(topics::JOURNAL, device(1).partition(5));
+    until(|| async {
+        let (mut reader, mut notes) = (world.log.read(&[(at.clone(), 0)]), vec![]);
+        while let Ok(Item::Record(stored)) = reader.next().await {
+            if let Ok(JournalRecord::Decision(d)) = JournalRecord::decode(&stored.record.value) {
+                notes.push(d.outcome.code.clone());
+            }
+        }
+        if notes.iter().any(|n| n == note) { Ok(()) } else { Err(format!("{notes:?}")) }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn facts_on_the_wrong_stream_are_noted() {
     let world = World::new().await;
@@ -191,12 +234,7 @@ async fn facts_on_the_wrong_stream_are_noted() {
     world.in_service(1).await;
     let sweep = SweepCompleted { source: Source::Slurm, interval_seconds: 60, count: 1 };
     world.journal.observe(&[observation(device(1), sweep.into(), Source::Slurm, 77, START)]).await.unwrap();
-    let partition = device(1).partition(5);
-    let before = world.replayed(partition).await.streams[&device(1)].head.version;
-    until(|| async {
-        let ledger = world.replayed(partition).await;
-        if ledger.inputs.observations >= 3 { Ok(()) } else { Err(format!("{:?}", ledger.inputs)) }
-    })
-    .await;
-    assert_eq!(world.replayed(partition).await.streams[&device(1)].head.version, before);
+    let before = world.replayed(device(1).partition(5)).await.streams[&device(1)].head.version;
+    until_noted(&world, "wrong-stream").await;
+    assert_eq!(world.replayed(device(1).partition(5)).await.streams[&device(1)].head.version, before);
 }

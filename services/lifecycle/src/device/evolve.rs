@@ -23,7 +23,11 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
             device.cause = e.cause.clone().or(device.cause.take());
             device.drain_proven = false;
         }
-        DeviceEvent::DrainProven(_) => device.drain_proven = true,
+        DeviceEvent::DrainProven(_) => {
+            device.drain_proven = true;
+            device.waits.remove(&(WaitKind::Drain, String::new()));
+        }
+        DeviceEvent::DrainUnproven(_) => device.drain_proven = false,
         DeviceEvent::StageSkipped(e) => {
             device.untested.insert(e.stage);
         }
@@ -32,6 +36,7 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
         DeviceEvent::HoldPlaced(e) => {
             let hold = Hold { by: e.by.clone(), reason: e.reason.clone(), since: at, expires_at: e.expires_at };
             device.holds.insert(e.name.clone(), hold);
+            device.waits.remove(&(WaitKind::HoldExpiry, e.name.clone()));
         }
         DeviceEvent::HoldLifted(e) => hold_lifted(device, &e.name),
         DeviceEvent::OperationStarted(e) => device.operation = Some(operation(e, at)),
@@ -116,6 +121,9 @@ fn phase_changed(device: &mut Device, e: &PhaseChanged, at: Timestamp) {
     (device.phase, device.phase_since) = (Some(e.to), at);
     (device.stage, device.cause, device.then, device.until) = (e.stage, e.cause.clone(), e.then, e.until);
     device.drain_proven = false;
+    // A device that is taken over as it runs was provisioned by somebody.
+    device.provisioned |=
+        e.edge == "1b" || matches!(e.to, Phase::Provisioned | Phase::Validating | Phase::BurningIn | Phase::Ready | Phase::InService);
     if e.to == Phase::Validating {
         device.untested.clear();
     }

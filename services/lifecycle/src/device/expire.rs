@@ -74,5 +74,5 @@ pub fn expire(device: &Device, wait: &Wait, ctx: &Context<'_>) -> Vec<DeviceEven
 fn not_schedulable(step: &mut Step<'_>) {
     let seen = step.device.reason_of("SlurmSchedulable");
     step.end_operation(OperationState::Failed, &format!("SLURM would not start jobs in time: {seen}"));
-    step.start_drain("9", Then::Quarantine, Some("NotSchedulable".into()), Some(Stage::Activate), vec![]);
+    step.start_drain("9", Then::Quarantine, vec![], |e| (e.cause, e.stage) = (Some("NotSchedulable".into()), Some(Stage::Activate)));
 }

@@ -76,7 +76,7 @@ fn become_command(step: &mut Step<'_>, edit: &StatusEdit) -> (String, String) {
     let actor = Actor { subject: format!("netbox:{}", edit.user), client: "netbox".into(), on_behalf_of: None, reach: site };
     let reason = format!("status {} -> {} in NetBox", edit.before, edit.after);
     let ctx = Context { actor: &actor, reason: &reason, ..*step.ctx };
-    let mut trial = Step::new(&step.device, &ctx);
+    let mut trial = step.trial(&ctx);
     match verbs::apply(&mut trial, &ask).map(|()| trial.into_events()) {
         Ok(events) => {
             events.into_iter().for_each(|e| step.emit(e));

@@ -3,8 +3,8 @@
 use super::{drain::Drain, netbox, state::Device, state::TaskState, step::Step, verbs};
 use crate::{Context, edges, guards};
 use fleet_schemas::{
-    DeviceEvent, DrainProven, OperationState, Phase, RoleProfile, Scheduler, Stage, StageSkipped, Status, TaskDone, TaskId, TaskKind,
-    TaskPlanned, TaskWithdrawn, Then, WaitArmed,
+    DeviceEvent, DrainProven, DrainUnproven, OperationState, Phase, RoleProfile, Scheduler, Stage, StageSkipped, Status, TaskDone, TaskId,
+    TaskKind, TaskPlanned, TaskWithdrawn, Then, WaitArmed, WaitKind,
 };
 
 /// Plans; idempotent: planning again after its events are folded in gives nothing.
@@ -12,6 +12,7 @@ pub fn plan(device: &Device, ctx: &Context<'_>) -> Vec<DeviceEvent> {
     let mut step = Step::new(device, ctx);
     if let Ok(profile) = guards::profile(device, ctx.reference).cloned() {
         discover(&mut step);
+        reopen_drain(&mut step);
         finish_drain(&mut step);
         pass_suites(&mut step, &profile);
         finish_activation(&mut step);
@@ -21,6 +22,7 @@ pub fn plan(device: &Device, ctx: &Context<'_>) -> Vec<DeviceEvent> {
     }
     derived(&mut step);
     rearm(&mut step);
+    attention(&mut step);
     step.into_events()
 }
 
@@ -28,6 +30,14 @@ pub fn plan(device: &Device, ctx: &Context<'_>) -> Vec<DeviceEvent> {
 fn discover(step: &mut Step<'_>) {
     if step.device.phase.is_none() && step.device.inventory.is_some() {
         step.go(Phase::Discovered, "1", vec![], |_| {});
+    }
+}
+
+/// A proven drain whose node SLURM shows in use, or open to new work, waits for its proof anew.
+fn reopen_drain(step: &mut Step<'_>) {
+    if step.device.drain_proven && step.device.believed("SlurmDrained", step.ctx.reference) == Status::False {
+        step.emit(DrainUnproven { seen: step.device.scheduler_words() });
+        step.arm(WaitKind::Drain, "", verbs::SEVEN_DAYS);
     }
 }
 
@@ -41,7 +51,6 @@ fn finish_drain(step: &mut Step<'_>) {
     let (then, cause) = (step.device.then.unwrap_or(Then::Stay), step.device.cause.clone());
     let stage = step.device.stage.unwrap_or(Stage::Fault);
     step.emit(DrainProven { guards: seen.clone() });
-    step.clear("drain");
     match then {
         Then::Stay => {}
         Then::Quarantine => step.go(Phase::Quarantined, edge.number, seen, |e| (e.stage, e.cause) = (Some(stage), cause)),
@@ -177,7 +186,20 @@ fn rearm(step: &mut Step<'_>) {
         if let Some(state) = step.ctx.reference.source(&site, source).filter(|s| s.fresh) {
             let due = step.ctx.now.max(state.changed_at).plus(2 * state.interval());
             step.emit(WaitArmed { wait, name, since: state.changed_at, due, judge_at: due });
-            step.clear(&format!("unobservable-{wait}"));
         }
     }
+}
+
+/// An item goes with what it asks a person to do.
+fn attention(step: &mut Step<'_>) {
+    let draining = step.device.phase == Some(Phase::Draining) && !step.device.drain_proven;
+    let unobservable = |kind: WaitKind| step.device.waits.iter().any(|((k, _), w)| *k == kind && w.unobservable.is_some());
+    let stands = |name: &str| match (name, name.strip_prefix("unobservable-").map(str::parse)) {
+        ("drain", _) => draining,
+        ("maintenance", _) => step.device.phase == Some(Phase::Maintenance),
+        (_, Some(Ok(kind))) => unobservable(kind),
+        _ => true,
+    };
+    let over: Vec<_> = step.device.attention.keys().filter(|name| !stands(name)).cloned().collect();
+    over.iter().for_each(|name| step.clear(name));
 }

@@ -31,6 +31,8 @@ pub struct Device {
     pub then: Option<Then>,
     /// For Draining: whether it was proven that no work runs.
     pub drain_proven: bool,
+    /// Whether it ever was provisioned, by whomever.
+    pub provisioned: bool,
     /// For Maintenance: the announced end.
     pub until: Option<Timestamp>,
     /// For Maintenance: the phase it came from.
@@ -186,6 +188,7 @@ impl Device {
             cause: None,
             then: None,
             drain_proven: false,
+            provisioned: false,
             until: None,
             came_from: None,
             owner: Owner::Fleet,

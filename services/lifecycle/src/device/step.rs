@@ -4,7 +4,7 @@ use super::{evolve, expire, state::Device};
 use crate::{Context, conditions::condition_type};
 use fleet_schemas::{
     AttentionCleared, AttentionRaised, ConditionChanged, ConditionReport, DeviceEvent, GuardSeen, Micros, OperationEnded, OperationId,
-    OperationStarted, OperationState, Phase, PhaseChanged, Severity, SiteId, SourceSeq, Stage, Then, Timestamp, WaitArmed, WaitKind,
+    OperationStarted, OperationState, Phase, PhaseChanged, Severity, SiteId, SourceSeq, Then, Timestamp, WaitArmed, WaitKind,
 };
 use std::borrow::Cow;
 
@@ -12,11 +12,18 @@ pub(super) struct Step<'a> {
     pub(super) device: Cow<'a, Device>,
     pub(super) ctx: &'a Context<'a>,
     events: Vec<DeviceEvent>,
+    /// Operations started in this decision so far.
+    operations: usize,
 }
 
 impl<'a> Step<'a> {
     pub(super) fn new(device: &'a Device, ctx: &'a Context<'a>) -> Self {
-        Self { device: Cow::Borrowed(device), events: Vec::new(), ctx }
+        Self { device: Cow::Borrowed(device), events: Vec::new(), ctx, operations: 0 }
+    }
+
+    /// A step on from here, in the same decision; its events count once they are emitted here.
+    pub(super) fn trial<'b>(&'b self, ctx: &'b Context<'b>) -> Step<'b> {
+        Step { operations: self.operations, ..Step::new(&self.device, ctx) }
     }
 
     pub(super) fn into_events(self) -> Vec<DeviceEvent> {
@@ -26,6 +33,7 @@ impl<'a> Step<'a> {
     pub(super) fn emit(&mut self, event: impl Into<DeviceEvent>) {
         let event = event.into();
         evolve(self.device.to_mut(), &event, self.ctx.now);
+        self.operations += usize::from(matches!(event, DeviceEvent::OperationStarted(_)));
         self.events.push(event);
     }
 
@@ -46,9 +54,12 @@ impl<'a> Step<'a> {
         self.emit(event);
     }
 
-    /// Into Draining, with its wait.
-    pub(super) fn start_drain(&mut self, edge: &str, then: Then, cause: Option<String>, stage: Option<Stage>, guards: Vec<GuardSeen>) {
-        self.go(Phase::Draining, edge, guards, |e| (e.then, e.cause, e.stage) = (Some(then), cause, stage));
+    /// Into Draining, with its wait; `change` fills what this edge has to say beside where it leads.
+    pub(super) fn start_drain(&mut self, edge: &str, then: Then, guards: Vec<GuardSeen>, change: impl FnOnce(&mut PhaseChanged)) {
+        self.go(Phase::Draining, edge, guards, |e| {
+            e.then = Some(then);
+            change(e);
+        });
         self.arm(WaitKind::Drain, "", super::SEVEN_DAYS);
     }
 
@@ -64,7 +75,13 @@ impl<'a> Step<'a> {
     pub(super) fn start_operation(&mut self, verb: &str, deadline: Option<Timestamp>) {
         self.end_operation(OperationState::Cancelled, &format!("`{verb}` took its place"));
         let (by, reason) = (self.ctx.actor.subject.clone(), self.ctx.reason.to_owned());
-        self.emit(OperationStarted { operation: OperationId::of(self.ctx.decision), verb: verb.into(), by, reason, deadline });
+        self.emit(OperationStarted {
+            operation: OperationId::of(self.ctx.decision, self.operations),
+            verb: verb.into(),
+            by,
+            reason,
+            deadline,
+        });
     }
 
     pub(super) fn end_operation(&mut self, state: OperationState, message: &str) {

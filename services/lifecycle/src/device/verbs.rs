@@ -63,14 +63,13 @@ fn drain(step: &mut Step<'_>, ask: &Drain) -> Done {
         return Err(Refusal::not_available(&format!("drain mode `{}`; `pending` is there", ask.mode)));
     }
     step.start_operation("drain", None);
-    step.start_drain(edge.number, ask.then, None, None, guards);
+    step.start_drain(edge.number, ask.then, guards, |_| {});
     Ok(())
 }
 
 fn resume(step: &mut Step<'_>) -> Done {
     let (edge, guards) = take(step, "resume", None, None)?;
     let deadline = step.ctx.now.plus(ACTIVATION);
-    step.clear("drain");
     step.start_operation("resume", Some(deadline));
     step.go(Phase::InService, edge.number, guards, |_| {});
     step.arm_at(WaitKind::Schedulable, "", deadline);
@@ -85,10 +84,13 @@ fn quarantine(step: &mut Step<'_>, ask: &Quarantine) -> Done {
         Some(Phase::Draining) => {
             step.start_operation("quarantine", None);
             step.emit(DrainRedirected { then: Then::Quarantine, cause });
+            if !step.device.waits.contains_key(&(WaitKind::Drain, String::new())) {
+                step.arm(WaitKind::Drain, "", SEVEN_DAYS);
+            }
         }
         Some(Phase::InService) => {
             step.start_operation("quarantine", None);
-            step.start_drain(edge.number, Then::Quarantine, cause, None, guards);
+            step.start_drain(edge.number, Then::Quarantine, guards, |e| e.cause = cause);
         }
         _ => {
             step.end_operation(OperationState::Cancelled, "quarantined");
@@ -117,7 +119,7 @@ fn maintain(step: &mut Step<'_>, ask: &Maintain) -> Done {
     }
     if step.device.phase == Some(Phase::InService) {
         step.start_operation("maintain", None);
-        step.start_drain(edge.number, Then::Maintenance, None, None, guards);
+        step.start_drain(edge.number, Then::Maintenance, guards, |e| e.until = ask.until);
     } else {
         enter_maintenance(step, edge.number, guards, ask.until);
     }
@@ -134,12 +136,13 @@ pub(super) fn enter_maintenance(step: &mut Step<'_>, edge: &str, guards: Vec<fle
 /// Back through validation if the device was ever provisioned; else to where it came from.
 fn end_maintenance(step: &mut Step<'_>) -> Done {
     let (edge, guards) = take(step, "end-maintenance", None, None)?;
-    let back = match step.device.came_from {
-        Some(from @ (Phase::Discovered | Phase::Enrolled)) => from,
-        _ => Phase::Validating,
-    };
-    step.clear("maintenance");
-    step.go(back, edge.number, guards, |_| {});
+    match step.device.came_from {
+        _ if step.device.provisioned => step.go(Phase::Validating, edge.number, guards, |_| {}),
+        Some(from @ (Phase::Discovered | Phase::Enrolled)) => step.go(from, edge.number, guards, |_| {}),
+        _ => step.go(Phase::Quarantined, edge.number, guards, |e| {
+            (e.stage, e.cause) = (Some(Stage::Fault), Some("NeverProvisioned".into()));
+        }),
+    }
     Ok(())
 }
 

@@ -10,6 +10,9 @@ pub fn observe(site: &Site, sighting: &Sighting, _: &Context<'_>) -> Observed<Si
     if sighting.seq.epoch < state.epoch {
         return Observed::set_aside("superseded");
     }
+    if !sighting.live() {
+        return Observed::set_aside("not-live");
+    }
     match &sighting.fact {
         Fact::SweepCompleted(sweep) => Observed::events(looked(state, sweep, sighting.observed_at)),
         Fact::LookFailed(failed) => Observed::events(failing(site, state, failed)),

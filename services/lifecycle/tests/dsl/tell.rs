@@ -44,6 +44,7 @@ impl Teller {
             DeviceEvent::PhaseChanged(e) => self.phase(e),
             DeviceEvent::DrainRedirected(e) => format!("drain now leads to {}{}", e.then, also("cause", e.cause.as_ref())),
             DeviceEvent::DrainProven(_) => "drain proven".into(),
+            DeviceEvent::DrainUnproven(_) => "drain proven no more".into(),
             DeviceEvent::StageSkipped(e) => format!("skipped {}: {}", e.stage, e.reason),
             DeviceEvent::ConditionChanged(e) => condition(e),
             DeviceEvent::SchedulerChanged(e) => format!("scheduler {}", e.section.as_ref().map_or("none".into(), section)),

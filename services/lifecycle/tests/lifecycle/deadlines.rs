@@ -27,9 +27,9 @@ fn its_end_ends_the_attention() {
         .seen(slurm("IDLE+DRAIN").own())
         .and_plans([
             "drain proven",
-            "attention drain cleared",
             "Draining -> Quarantined by 11, stage fault",
             "operation succeeded: no work runs",
+            "attention drain cleared",
         ])
         .after(30 * DAY)
         .then_nothing();
@@ -119,6 +119,25 @@ fn what_is_seen_after_the_silence_counts() {
     .after(DAY)
     .then_nothing()
     .has_attention([]);
+}
+
+/// The look comes before its source counts as fresh again, as agents send them.
+#[test]
+fn what_is_seen_just_before_the_silence_is_over_counts() {
+    given([ready(), asked(activate()), seen(slurm("DOWN")), meanwhile(goes_stale("slurm")), after(20 * MINUTE)])
+        .has_attention(["unobservable-schedulable"])
+        .seen(slurm("IDLE"))
+        .reference_changes(is_fresh_again("slurm"))
+        .and_plans(["operation succeeded: SLURM would start a fitting job", "attention unobservable-schedulable cleared"])
+        .after(DAY)
+        .then_nothing()
+        .has_attention([]);
+}
+
+/// A drain that leads nowhere is done when it is proven: nobody is told of it a week later.
+#[test]
+fn a_proven_drain_waits_for_nothing() {
+    given([draining(), drained()]).after(30 * DAY).then_nothing().has_attention([]);
 }
 
 /// Silent for a while and fresh again before it fell due: not fresh throughout.

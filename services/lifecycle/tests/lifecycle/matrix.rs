@@ -8,7 +8,7 @@ use fleet_schemas::{Ask, Phase, Stage, verbs};
 /// As it would stand in SLURM: drained under our mark out of service, with jobs where it drains, busy in service.
 fn healthy(phase: Phase) -> Given {
     let stage = (phase == Phase::Quarantined).then_some(Stage::Fault);
-    let drained = || discovered().and(put(Phase::Quarantined, stage)).and(seen(slurm("DOWN"))).and(drained());
+    let drained = || discovered().and(put(Phase::Ready, None)).and(put(Phase::Quarantined, stage)).and(seen(slurm("DOWN"))).and(drained());
     match phase {
         Phase::Discovered => discovered(),
         Phase::InService => discovered().and(put(phase, None)),

@@ -86,7 +86,7 @@ fn a_lost_drain_is_planned_again() {
         given([in_service(), asked(drain_then(Then::Stay)), drained()])
             .has_open_plans([])
             .seen(slurm(state))
-            .and_plans(["planned slurm-drain of gpu01 \"fleet:<task> Draining\" for Draining"])
+            .and_plans(["drain proven no more", "wait drain +7d", "planned slurm-drain of gpu01 \"fleet:<task> Draining\" for Draining"])
             .seen(slurm("MIXED"))
             .and_plans(nothing())
             .has_open_plans(["slurm-drain of gpu01"]);
@@ -111,7 +111,9 @@ fn a_foreign_drain_is_never_drained_over_and_ours_is_planned_when_it_ends() {
         .seen(slurm("IDLE+DRAIN").reason("admin: memory test"))
         .and_plans(nothing())
         .seen(slurm("IDLE"))
-        .and_plans(["planned slurm-drain of gpu01 \"fleet:<task> Draining\" for Draining"]);
+        .and_plans(["drain proven no more", "wait drain +7d", "planned slurm-drain of gpu01 \"fleet:<task> Draining\" for Draining"])
+        .seen(slurm("IDLE+DRAIN").own())
+        .and_plans(["drain proven", "done slurm-drain: DRAIN+IDLE with 0 of 64 CPUs allocated"]);
 }
 
 /// Field report 29: an operator undrained every node that a person had drained.

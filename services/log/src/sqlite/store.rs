@@ -62,13 +62,16 @@ pub(super) fn open_read_only(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
+/// All of it or nothing: a file that was begun and never finished is begun again.
 fn create(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-    connection.pragma_update(None, "user_version", VERSION)?;
-    connection.execute_batch(
-        "CREATE TABLE topic (name TEXT PRIMARY KEY, partitions INTEGER NOT NULL, cleanup TEXT NOT NULL, durability TEXT NOT NULL) STRICT;
-         CREATE TABLE lane (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, partition INTEGER NOT NULL, start INTEGER NOT NULL, UNIQUE (topic, partition)) STRICT;",
-    )
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE;
+         PRAGMA application_id = {APPLICATION_ID};
+         PRAGMA user_version = {VERSION};
+         CREATE TABLE topic (name TEXT PRIMARY KEY, partitions INTEGER NOT NULL, cleanup TEXT NOT NULL, durability TEXT NOT NULL) STRICT;
+         CREATE TABLE lane (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, partition INTEGER NOT NULL, start INTEGER NOT NULL, UNIQUE (topic, partition)) STRICT;
+         COMMIT;"
+    ))
 }
 
 fn check(connection: &Connection, path: &Path, id: i32) -> Result<(), Error> {

@@ -30,6 +30,7 @@ async fn start(folder: &Path, table: &mut Table) {
     let api = loop {
         match Api::from_context(&folder.join("fmctl.toml")).await {
             Ok(api) if api.url == url => break api,
+            _ if child.try_wait().unwrap().is_some() => panic!("the process ended"),
             _ => tokio::time::sleep(Duration::from_millis(2)).await,
         }
     };

@@ -7,12 +7,12 @@ use fleet_hub::access::{Clients, Issuer, generate_key};
 use fleet_schemas::StreamId;
 use fleet_tests::Api;
 use std::{sync::Arc, time::Duration, time::Instant};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 const SAMPLES: u64 = 2000;
 
 pub async fn measure(bed: &Bed, devices: u64, table: &mut Table) {
-    let api = serve(bed).await;
+    let (api, stop, server) = serve(bed).await;
     let list = sample(&api, |_| "/devices?limit=50".into()).await;
     let verdict =
         format!("p50 {}; p99 {}", at_most(list.at(0.5), Duration::from_millis(1)), at_most(list.at(0.99), Duration::from_millis(10)));
@@ -39,6 +39,9 @@ pub async fn measure(bed: &Bed, devices: u64, table: &mut Table) {
     );
     deep(bed, devices, table).await;
     rebuild(bed, &api, devices, table).await;
+    // With its last connection goes the last hold on the folder.
+    drop((api, stop));
+    server.await.unwrap();
 }
 
 /// A page in the middle of the list, by key and by OFFSET.
@@ -105,7 +108,8 @@ async fn sample(api: &Api, path: impl Fn(u64) -> String) -> Spread {
     Spread::new(samples)
 }
 
-async fn serve(bed: &Bed) -> Api {
+/// Serves until the sender is gone, and the client.
+async fn serve(bed: &Bed) -> (Api, oneshot::Sender<()>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let key = generate_key().unwrap();
@@ -114,9 +118,14 @@ async fn serve(bed: &Bed) -> Api {
     let (journal, generations) = (bed.journal.clone(), bed.generations.clone());
     let hub = Hub { journal, generations, issuer, clients: Clients::default(), url: url.clone(), patience: Duration::from_secs(10) };
     let router = fleet_hub::router(Arc::new(hub));
-    tokio::spawn(async move {
+    let (stop, stopped) = oneshot::channel();
+    let server = tokio::spawn(async move {
         let listener = axum::serve::ListenerExt::tap_io(listener, |tcp| tcp.set_nodelay(true).unwrap());
-        axum::serve(listener, router).await.unwrap();
+        let stopped = async move {
+            // Ends when the sender is dropped.
+            let _ = stopped.await;
+        };
+        axum::serve(listener, router).with_graceful_shutdown(stopped).await.unwrap();
     });
-    Api::with_token(&url, &token).unwrap()
+    (Api::with_token(&url, &token).unwrap(), stop, server)
 }

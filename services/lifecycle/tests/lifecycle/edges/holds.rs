@@ -54,6 +54,12 @@ fn a_longer_time_replaces_a_shorter() {
         .then(["hold h lifted by expiry"]);
 }
 
+/// One without an end is not lifted by the time of the one that it replaced.
+#[test]
+fn no_end_replaces_an_end() {
+    given([ready(), asked(hold_until("h", START.plus(HOUR))), asked(hold("h"))]).after(2 * HOUR).then_nothing();
+}
+
 #[test]
 fn what_cannot_be() {
     given([ready()]).when(unhold("h")).then_refused("no-such-hold").because("a hold named `h`", "no hold", "name a hold that stands");

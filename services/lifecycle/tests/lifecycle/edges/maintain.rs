@@ -52,12 +52,14 @@ fn from_every_phase_at_rest() {
 #[test]
 fn back_through_validation_or_to_where_it_was_never_provisioned() {
     let fault: fn() -> Given = || in_service().and(asked(quarantine())).and(drained());
-    let rows: [(fn() -> Given, Phase); 5] = [
+    let rows: [(fn() -> Given, Phase); 7] = [
         (ready, Ready),
         (|| discovered().and(put(Provisioned, None)), Ready),
         (fault, Ready),
         (discovered, Discovered),
         (|| discovered().and(put(Enrolled, None)), Enrolled),
+        (quarantined, Ready),
+        (|| discovered().and(asked(quarantine())), Quarantined),
     ];
     for (before, then) in rows {
         given([before(), asked(maintain())]).when(end_maintenance()).stands_in(then).says_of_itself("MaintenanceInProgress", "False Ended");
@@ -82,9 +84,24 @@ fn an_announced_end_that_passes_becomes_attention_and_is_armed_again() {
         .after(7 * DAY)
         .then(["wait maintenance-end +7d"])
         .when(end_maintenance())
-        .then(["attention maintenance cleared", "Maintenance -> Validating by 17"])
+        .then(["Maintenance -> Validating by 17"])
+        .has_attention([])
         .after(30 * DAY)
         .then_nothing();
+}
+
+/// Asked for in service, the end that was announced goes along through the drain.
+#[test]
+fn an_announced_end_outlives_the_drain() {
+    given([in_service()])
+        .when(maintain_until(START.plus(4 * HOUR)))
+        .then(["operation maintain of alice", "InService -> Draining by 17, then maintenance, until +14396s", "wait drain +7d"])
+        .seen(slurm("IDLE+DRAIN").own())
+        .stands_in(Maintenance)
+        .after(5 * HOUR)
+        .then(["attention maintenance: the announced end of the maintenance has passed (end-maintenance)", "wait maintenance-end +7d"])
+        .when(quarantine())
+        .has_attention([]);
 }
 
 #[test]

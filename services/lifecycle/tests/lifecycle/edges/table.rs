@@ -28,7 +28,7 @@ const TABLE: &[&str] = &[
     "16 advance: OutForRepair -> Enrolling; return-from-repair; later",
     "17 safer: Discovered Enrolled Provisioned Ready Quarantined OutForRepair -> Maintenance; maintain; built",
     "17 safer: InService -> Draining; maintain; built",
-    "17 safer: Maintenance -> Validating Discovered Enrolled Provisioned Quarantined; end-maintenance; built",
+    "17 safer: Maintenance -> Validating Discovered Enrolled Quarantined; end-maintenance; built",
     "18 destroy: Discovered Enrolling Enrolled Provisioning Provisioned Validating BurningIn Ready Quarantined Remediating OutForRepair Maintenance -> Decommissioning; decommission; later",
     "19 advance: Decommissioning -> Decommissioned; observed; later",
     "20 destroy: Discovered Enrolling Enrolled Provisioning Provisioned Validating BurningIn Ready Quarantined Remediating OutForRepair Maintenance -> Quarantined; force-transition; later",

@@ -44,6 +44,7 @@ fn phases() -> impl Strategy<Value = DeviceEvent> {
         }),
         1 => (word(Then::ALL), prop::option::of(text())).prop_map(|(then, cause)| DrainRedirected { then, cause }.into()),
         1 => Just(DrainProven { guards: vec![] }.into()),
+        1 => Just(DrainUnproven { seen: "IDLE".into() }.into()),
         1 => word(Stage::ALL).prop_map(|stage| StageSkipped { stage, reason: String::new() }.into()),
     ]
 }

@@ -2,7 +2,8 @@
 
 use crate::dsl::*;
 use fleet_schemas::Phase::{Discovered, Draining, InService, Maintenance, Quarantined, Ready};
-use fleet_schemas::{Phase, Stage};
+use fleet_schemas::{DeviceEvent, Event, Phase, Stage};
+use std::collections::BTreeSet;
 
 fn edited(before: Given, field: &'static str, from: &'static str, to: &'static str) -> Story {
     given([before]).seen(netbox().edit(100, field, from, to))
@@ -107,6 +108,20 @@ fn each_edit_is_judged_once() {
         .then_nothing()
         .seen(netbox().edit(101, "status", "staged", "planned"))
         .then(["inventory: status", "edit by carol: status: staged -> planned: unmapped", "NetboxLifecycleDrift=True Unmapped"]);
+}
+
+#[test]
+fn two_edits_in_one_look_are_two_operations() {
+    let story = given([in_service()]).seen(netbox().edit(100, "status", "active", "offline").edit(101, "status", "offline", "failed"));
+    let operations: BTreeSet<_> = story
+        .came()
+        .all()
+        .filter_map(|e| match e {
+            Event::Device(DeviceEvent::OperationStarted(e)) => Some(e.operation),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(operations.len(), 2);
 }
 
 #[test]

@@ -142,3 +142,10 @@ fn a_wait_for_a_look_that_came_or_for_no_source_of_ours_leads_to_nothing() {
         assert_eq!(story.run.expire(&Wait { kind: Look, name: name.into() }).events, vec![], "{name}");
     }
 }
+
+/// What waited in a satellite's outbox for longer than ten minutes does not speak of now.
+#[test]
+fn an_old_look_makes_nothing_fresh() {
+    let story = given_site([registered()]).seen(swept().observed(11 * MINUTE)).then_noted("not-live");
+    assert_eq!(slurm_is(&story), "stale");
+}
