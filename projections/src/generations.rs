@@ -63,6 +63,7 @@ impl Generations {
                 1
             }
         };
+        others(folder, number)?;
         let (number, db) = match Db::open(&file(folder, number)).await {
             Err(error @ Error::Format { .. }) => {
                 tracing::warn!(%error, "the read model is made anew from the journal");
@@ -228,6 +229,19 @@ async fn control(path: &Path) -> Result<SqlitePool, Error> {
     .execute(&pool)
     .await?;
     Ok(pool)
+}
+
+/// Removes what a rebuild left that did not come to its end.
+fn others(folder: &Path, active: i64) -> Result<(), Error> {
+    let io = |source| Error::Io { path: folder.display().to_string(), source };
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let name = entry.map_err(io)?.file_name();
+        let number = name.to_str().and_then(|n| n.strip_prefix("read-")?.strip_suffix(".sqlite")?.parse::<i64>().ok());
+        if let Some(number) = number.filter(|n| *n != active) {
+            remove(&file(folder, number))?;
+        }
+    }
+    Ok(())
 }
 
 fn file(folder: &Path, generation: i64) -> PathBuf {

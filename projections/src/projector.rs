@@ -12,9 +12,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration, time::Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Records that one transaction covers: while the generation serves, and while nobody reads it yet.
-const SERVING: usize = 2000;
-const FILLING: usize = 20_000;
+/// Records that one transaction covers.
+const BATCH: usize = 2000;
 
 /// How far a generation is.
 #[derive(Clone, Debug, Default)]
@@ -97,14 +96,15 @@ impl Projector {
         }
     }
 
-    /// Feeds the generation up to these offsets, partition by partition those that can be reached.
+    /// Feeds a generation that nobody reads yet up to these offsets, partition by partition those that can be reached. States are
+    /// written once, at the end, with the positions: what was begun and not finished is of no use.
     pub async fn run_to(&mut self, ends: &BTreeMap<u32, u64>) -> Result<(), Error> {
         let mut reader = self.reader();
         while self.behind(ends) {
             let first = reader.next().await;
             self.batch_to(first, reader.as_mut(), Some(ends)).await?;
         }
-        Ok(())
+        self.write().await
     }
 
     fn behind(&self, ends: &BTreeMap<u32, u64>) -> bool {
@@ -118,7 +118,6 @@ impl Projector {
         reader: &mut dyn Reader,
         ends: Option<&BTreeMap<u32, u64>>,
     ) -> Result<(), Error> {
-        let most = if ends.is_some() { FILLING } else { SERVING };
         let mut records = Vec::new();
         let mut next = Some(first);
         let (mut idle, mut failed) = (false, None);
@@ -134,11 +133,16 @@ impl Projector {
                 Err(ReadError { fault: ReadFault::Io(why), .. }) => failed = Some(fleet_log::Error::Io(why)),
                 Err(e) => self.stop(e.at.partition, e.fault.to_string()),
             }
-            next = if records.len() < most && failed.is_none() { reader.next().now_or_never() } else { None };
-            idle = next.is_none() && records.len() < most;
+            next = if records.len() < BATCH && failed.is_none() { reader.next().now_or_never() } else { None };
+            idle = next.is_none() && records.len() < BATCH;
         }
         if !records.is_empty() {
             self.take(records).await?;
+            if ends.is_some() {
+                write::told(&self.db, &mut self.fold.changes).await?;
+            } else {
+                self.write().await?;
+            }
         }
         self.show(idle && failed.is_none());
         failed.map_or(Ok(()), |error| Err(error.into()))
@@ -159,6 +163,10 @@ impl Projector {
                 self.stop(partition, format!("offset {}: {why}", stored.offset));
             }
         }
+        Ok(())
+    }
+
+    async fn write(&mut self) -> Result<(), Error> {
         write::write(&self.db, &self.fold).await?;
         self.fold.written();
         Ok(())

@@ -38,6 +38,17 @@ pub(crate) async fn write(db: &Db, fold: &Fold) -> Result<(), Error> {
     Ok(())
 }
 
+/// Writes what happened, and forgets it; what it led to is written later.
+pub(crate) async fn told(db: &Db, changes: &mut Changes) -> Result<(), Error> {
+    let mut transaction = db.write.begin_with("BEGIN IMMEDIATE").await?;
+    history(&mut transaction, changes).await?;
+    operations(&mut transaction, changes).await?;
+    transaction.commit().await?;
+    changes.history.clear();
+    changes.operations.clear();
+    Ok(())
+}
+
 async fn positions(c: &mut SqliteConnection, changes: &Changes) -> Result<(), Error> {
     for (partition, (before, position)) in &changes.positions {
         let state = postcard::to_allocvec(position).map_err(|e| Error::Corrupt(e.to_string()))?;
