@@ -1,14 +1,18 @@
 //! What an agent is: it looks at one outside system and says what it saw. It keeps nothing but what it asks to be remembered.
 
-use crate::{ClientError, DeviceList};
+use crate::{ClientError, DeviceList, ListedDevice};
 use fleet_schemas::{ConditionReport, Fact, SiteId, Source, Status, StreamId, Timestamp};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, future::Future, time::Duration};
+use tokio::time::Instant;
 
 /// An agent. Run by [`crate::run`].
 pub trait Agent: Send + 'static {
     /// The system it looks at.
     const SOURCE: Source;
+    /// What ties a listed device to that system: one that was linked after a look is looked at soon, not an interval later. `None` = it goes
+    /// by no list.
+    const LINK: Option<fn(&ListedDevice) -> Option<&str>> = None;
     /// The sites it speaks for; at least one, always the same.
     fn sites(&self) -> &[SiteId];
     /// From the start of a look to the start of the next.
@@ -26,6 +30,8 @@ pub struct Look<'a> {
     pub memory: &'a Memory,
     /// When the look began. Facts carry it as `observed_at`: what they say was read at this instant or later.
     pub now: Timestamp,
+    /// Half of the look's time is spent: who asks for things one by one stops here and gives what there is.
+    pub half_time: Instant,
 }
 
 /// What a look gave.
@@ -37,7 +43,7 @@ pub struct Sweep {
     pub complete: Vec<Complete>,
     /// What to remember; stored in the transaction that queues the observations.
     pub memory: MemoryChanges,
-    /// Why the look is not complete, where it has something to say all the same. Becomes a `LookFailed` for each site.
+    /// What went wrong, where the look has something to say all the same. Becomes a `LookFailed` for each site, after the end of the sweep.
     pub failed: Option<ClientError>,
 }
 

@@ -2,10 +2,10 @@
 //! is away stops no look.
 
 use crate::outbox::{Finished, OutboxError, on_disk};
-use crate::{Agent, ClientError, Clock, DeviceList, ErrorClass, Look, Outbox, Sweep};
+use crate::{Agent, ClientError, Clock, DeviceList, ErrorClass, Look, Memory, Outbox, Sweep};
 use backon::{BackoffBuilder, ExponentialBuilder};
-use fleet_schemas::{BootId, LookFault, Observation, SiteId, Source};
-use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
+use fleet_schemas::{BootId, DeviceId, LookFault, Observation, SiteId, Source, Timestamp};
+use std::{collections::BTreeSet, convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 const HUB_DEADLINE: Duration = Duration::from_secs(60);
 /// A device list that takes longer waits for the next look: looks must not wait for the hub.
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
+/// From the end of a look to the next one for devices that were linked meanwhile: the first look of a new site is given none.
+const SOON: Duration = Duration::from_secs(2);
 /// Between two tries.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
@@ -61,7 +63,7 @@ pub struct Settings {
 }
 
 /// Runs an agent until `cancel`: waits until [`drain`] has sent what an earlier run left, claims its epochs, then looks at once, each
-/// interval from start to start, and when `poke` tells it to.
+/// interval from start to start, soon after devices were linked that the last look was not given, and when `poke` tells it to.
 ///
 /// # Errors
 /// If a newer boot of the agent exists, or the outbox fails.
@@ -129,31 +131,48 @@ impl<A: Agent> Runner<A> {
         }
         loop {
             let (started, now) = (Instant::now(), self.clock.now());
-            let sweep = self.look(Look { devices: &devices, memory: &memory, now }).await;
+            let sweep = self.look(&devices, &memory, now).await;
             let changes = sweep.memory.clone();
             let (interval, all) = (self.agent.interval(), sites.to_vec());
             let queued = on_disk(&self.outbox, move |o| o.put(Finished { source, sites: &all, interval, now, sweep })).await?;
             memory.apply(&changes);
             tracing::debug!(%source, queued, took_ms = started.elapsed().as_millis() as u64, "looked");
-            tokio::select! {
-                () = tokio::time::sleep_until(started + interval) => {}
-                () = poke.notified() => {}
-            }
+            devices = self.next(sites, poke, started + interval, devices).await?;
+        }
+    }
+
+    /// Waits for the next look: until `due`, a poke, or devices whose link `last` had not. Gives the list to look with.
+    async fn next(&self, sites: &[SiteId], poke: &Notify, due: Instant, last: DeviceList) -> Result<DeviceList, RunError> {
+        let linked = |list: &DeviceList| -> BTreeSet<(DeviceId, String)> {
+            list.devices.iter().filter_map(|d| Some((d.id, A::LINK?(d)?.to_owned()))).collect()
+        };
+        let known = linked(&last);
+        loop {
+            let soon = A::LINK.map_or(due, |_| due.min(Instant::now() + SOON));
+            let must = tokio::select! {
+                () = tokio::time::sleep_until(soon) => soon == due,
+                () = poke.notified() => true,
+            };
             match self.fresh_devices(sites).await {
-                Ok(fresh) => devices = fresh,
+                Ok(fresh) if must || !linked(&fresh).is_subset(&known) => return Ok(fresh),
                 Err(SendError::Superseded(why)) => return Err(RunError::Superseded(why)),
-                Err(SendError::Retry(why)) => tracing::warn!(%source, why, "the device list stays as it was"),
+                Err(SendError::Retry(why)) if must => {
+                    tracing::warn!(source = %A::SOURCE, why, "the device list stays as it was");
+                    return Ok(last);
+                }
+                Ok(_) | Err(SendError::Retry(_)) => {}
             }
         }
     }
 
     /// One look within its deadline; a failure becomes a sweep that says so.
-    async fn look(&mut self, look: Look<'_>) -> Sweep {
+    async fn look(&mut self, devices: &DeviceList, memory: &Memory, now: Timestamp) -> Sweep {
         let deadline = self.settings.look_deadline.unwrap_or_else(|| self.agent.interval().max(Duration::from_secs(120)));
         let late = |_| {
             let came = format!("not complete within {} s", deadline.as_secs_f32());
             Err(ClientError::new(ErrorClass::Transient, format!("look at {}", A::SOURCE), came, LookFault::NoData))
         };
+        let look = Look { devices, memory, now, half_time: Instant::now() + deadline / 2 };
         let looked = tokio::time::timeout(deadline, self.agent.look(look)).await.unwrap_or_else(late);
         let sweep = looked.unwrap_or_else(|error| Sweep { failed: Some(error), ..Sweep::default() });
         if let Some(error) = &sweep.failed {

@@ -9,7 +9,7 @@ use fleet_schemas::{LookFault, SiteId, Timestamp};
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use std::{fmt, path::Path, time::Duration};
 
 /// NetBox's own cap.
@@ -53,9 +53,30 @@ pub(crate) trait Keyed {
 }
 
 #[derive(Deserialize)]
-struct Page<T> {
+struct Page<'a> {
     next: Option<String>,
-    results: Vec<T>,
+    #[serde(borrow)]
+    results: Vec<&'a RawValue>,
+}
+
+/// What a list held. A row that cannot be read must not stop the others.
+pub(crate) struct Rows<T> {
+    pub(crate) read: Vec<T>,
+    pub(crate) unreadable: Vec<Unreadable>,
+}
+
+/// A row of which only the id can be read.
+#[derive(Deserialize)]
+pub(crate) struct Unreadable {
+    pub(crate) id: i64,
+    #[serde(skip)]
+    pub(crate) why: String,
+}
+
+/// All of them in one line.
+pub(crate) fn in_words(unreadable: &[Unreadable]) -> String {
+    let word = |row: &Unreadable| format!("{}: {}", row.id, row.why);
+    unreadable.iter().map(word).collect::<Vec<_>>().join("; ")
 }
 
 /// One NetBox.
@@ -86,14 +107,14 @@ impl Client {
 
 impl Session<'_> {
     /// Every device of these sites.
-    pub(crate) async fn sweep(&self, sites: &[SiteId]) -> Result<Vec<Row>, ClientError> {
+    pub(crate) async fn sweep(&self, sites: &[SiteId]) -> Result<Rows<Row>, ClientError> {
         let mut params: Vec<Param> = sites.iter().cloned().map(Param::Site).collect();
         params.push(Param::Fields(DEVICE_FIELDS));
         self.walk("/api/dcim/devices/", &params, |row: &Row| sites.iter().any(|s| row.is_at(s))).await
     }
 
     /// These devices, as far as NetBox lists them, wherever they are.
-    pub(crate) async fn devices(&self, ids: &[i64]) -> Result<Vec<Row>, ClientError> {
+    pub(crate) async fn devices(&self, ids: &[i64]) -> Result<Rows<Row>, ClientError> {
         self.by_ids("/api/dcim/devices/", DEVICE_FIELDS, ids).await
     }
 
@@ -116,12 +137,14 @@ impl Session<'_> {
         path: &str,
         fields: &'static str,
         ids: &[i64],
-    ) -> Result<Vec<T>, ClientError> {
-        let mut rows = Vec::new();
+    ) -> Result<Rows<T>, ClientError> {
+        let mut rows = Rows { read: Vec::new(), unreadable: Vec::new() };
         for ids in ids.chunks(IDS) {
             let mut params: Vec<Param> = ids.iter().copied().map(Param::Id).collect();
             params.push(Param::Fields(fields));
-            rows.extend(self.walk(path, &params, |row: &T| ids.contains(&row.id())).await?);
+            let more = self.walk(path, &params, |row: &T| ids.contains(&row.id())).await?;
+            rows.read.extend(more.read);
+            rows.unreadable.extend(more.unreadable);
         }
         Ok(rows)
     }
@@ -132,32 +155,41 @@ impl Session<'_> {
         path: &str,
         params: &[Param],
         filter: impl Fn(&T) -> bool,
-    ) -> Result<Vec<T>, ClientError> {
-        let (mut rows, mut start) = (Vec::new(), Some(0));
+    ) -> Result<Rows<T>, ClientError> {
+        let (mut rows, mut start) = (Rows { read: Vec::new(), unreadable: Vec::new() }, Some(0));
         while let Some(from) = start {
             let mut params = params.to_vec();
             params.extend([Param::Start(from), Param::Limit(PAGE)]);
-            let (answer, page) = self.page::<T>(path, &params).await?;
-            if let Some(odd) = page.results.iter().find(|row| !filter(row)) {
-                let came = format!("200, and row {} outside the filter: a filter that NetBox ignores looks like this", odd.id());
-                return Err(ClientError::malformed(&answer.asked, came));
+            let answer = self.page(path, &params).await?;
+            let page: Page<'_> = read(&answer)?;
+            for raw in page.results {
+                match serde_json::from_str::<T>(raw.get()) {
+                    Ok(row) if filter(&row) => rows.read.push(row),
+                    Ok(odd) => {
+                        let came = format!("200, and row {} outside the filter: a filter that NetBox ignores looks like this", odd.id());
+                        return Err(ClientError::malformed(&answer.asked, came));
+                    }
+                    Err(error) => {
+                        let row: Unreadable = serde_json::from_str(raw.get()).map_err(|e| unreadable(&answer, &e))?;
+                        rows.unreadable.push(Unreadable { why: error.to_string(), ..row });
+                    }
+                }
             }
             start = page.next.as_deref().map(|next| next_start(next, from, &answer)).transpose()?;
-            rows.extend(page.results);
         }
         Ok(rows)
     }
 
-    /// One page.
-    pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str, params: &[Param]) -> Result<Vec<T>, ClientError> {
-        Ok(self.page::<T>(path, params).await?.1.results)
+    /// The first row of a list.
+    pub(crate) async fn first<T: DeserializeOwned>(&self, path: &str, params: &[Param]) -> Result<Option<T>, ClientError> {
+        let answer = self.page(path, params).await?;
+        let page: Page<'_> = read(&answer)?;
+        page.results.first().map(|raw| serde_json::from_str(raw.get()).map_err(|e| unreadable(&answer, &e))).transpose()
     }
 
-    async fn page<T: DeserializeOwned>(&self, path: &str, params: &[Param]) -> Result<(Answer, Page<T>), ClientError> {
+    async fn page(&self, path: &str, params: &[Param]) -> Result<Answer, ClientError> {
         let query: Vec<String> = params.iter().map(Param::to_string).collect();
-        let answer = self.get(&format!("{path}?{}", query.join("&"))).await?;
-        let page = read(&answer)?;
-        Ok((answer, page))
+        self.get(&format!("{path}?{}", query.join("&"))).await
     }
 
     /// GET, again after a transient failure: a page of a walk keeps its place (rule 12).
@@ -180,12 +212,15 @@ fn next_start(next: &str, from: i64, answer: &Answer) -> Result<i64, ClientError
         .ok_or_else(|| ClientError::malformed(&answer.asked, format!("200, and a next link that leads nowhere: {next}")))
 }
 
-fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, ClientError> {
+fn read<'a, T: Deserialize<'a>>(answer: &'a Answer) -> Result<T, ClientError> {
     if answer.code != 200 {
         return Err(refusal(answer));
     }
-    serde_json::from_str(&answer.body)
-        .map_err(|e| ClientError::malformed(&answer.asked, format!("200, and a body that cannot be read: {e}")))
+    serde_json::from_str(&answer.body).map_err(|e| unreadable(answer, &e))
+}
+
+fn unreadable(answer: &Answer, error: &serde_json::Error) -> ClientError {
+    ClientError::malformed(&answer.asked, format!("200, and a body that cannot be read: {error}"))
 }
 
 /// DRF's `{"detail": …}`.

@@ -1,7 +1,7 @@
 //! `object-changes`, the feed of record. Ids are given out when a transaction begins, rows appear when it commits, up to a minute later: a
 //! mark by id or time skips them for good (section 2). So each poll reads a window of time again and knows which ids it has seen.
 
-use super::client::{Keyed, Param, Session};
+use super::client::{Keyed, Param, Session, in_words};
 use super::row::{Choice, PHASE_FIELD, custom_text};
 use super::state::{Known, State};
 use crate::ClientError;
@@ -71,24 +71,38 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Erro
 /// The feed as it stands: the newest change is the mark, what the window before it shows is seen. What still sits in an open transaction is
 /// not, and will come.
 pub(crate) async fn begin(session: &Session<'_>, window: Micros) -> Result<Feed, ClientError> {
-    let newest = session.list::<Newest>(PATH, &[Param::Ordering("-time"), Param::Fields("id,time"), Param::Limit(1)]).await?;
-    let feed = Feed { mark: newest.first().map(|n| n.time), seen: BTreeSet::new() };
-    Ok(poll(session, &feed, window).await?.1)
+    let newest: Option<Newest> = session.first(PATH, &[Param::Ordering("-time"), Param::Fields("id,time"), Param::Limit(1)]).await?;
+    let feed = Feed { mark: newest.map(|n| n.time), seen: BTreeSet::new() };
+    Ok(poll(session, &feed, window).await?.feed)
 }
 
-/// The changes not seen before, by id, and how far the feed is read now.
-pub(crate) async fn poll(session: &Session<'_>, feed: &Feed, window: Micros) -> Result<(Vec<Change>, Feed), ClientError> {
+/// What a poll read.
+pub(crate) struct Polled {
+    /// The changes not seen before, by id.
+    pub(crate) changes: Vec<Change>,
+    /// Names those not seen before that cannot be read: only a sweep shows what they did.
+    pub(crate) unreadable: Option<ClientError>,
+    /// How far the feed is read now.
+    pub(crate) feed: Feed,
+}
+
+/// Reads the window again.
+pub(crate) async fn poll(session: &Session<'_>, feed: &Feed, window: Micros) -> Result<Polled, ClientError> {
     let from = feed.mark.map(|mark| mark.plus(-window));
     let mut params: Vec<Param> = from.map(Param::TimeAfter).into_iter().collect();
     params.extend(TYPES.map(Param::ChangedType));
     params.push(Param::Fields("id,time,user_name,request_id,action,changed_object_type,changed_object_id"));
     let filter = |c: &Change| TYPES.contains(&c.changed_object_type.as_str()) && from.is_none_or(|from| c.time >= from);
-    let rows = session.walk(PATH, &params, filter).await?;
-    let mark = rows.iter().map(|c| c.time).max().max(feed.mark);
+    let mut rows = session.walk(PATH, &params, filter).await?;
+    let mark = rows.read.iter().map(|c| c.time).max().max(feed.mark);
     let kept = |c: &&Change| mark.is_some_and(|mark| c.time >= mark.plus(-window));
-    let seen = rows.iter().filter(kept).map(|c| c.id).collect();
-    let new = rows.into_iter().filter(|c| !feed.seen.contains(&c.id)).collect();
-    Ok((new, Feed { mark, seen }))
+    let seen = rows.read.iter().filter(kept).map(|c| c.id).chain(rows.unreadable.iter().map(|row| row.id)).collect();
+    rows.read.retain(|c| !feed.seen.contains(&c.id));
+    rows.unreadable.retain(|row| !feed.seen.contains(&row.id));
+    let failed =
+        || ClientError::malformed(&format!("GET {PATH}"), format!("200, and changes that cannot be read: {}", in_words(&rows.unreadable)));
+    let unreadable = (!rows.unreadable.is_empty()).then(failed);
+    Ok(Polled { changes: rows.read, unreadable, feed: Feed { mark, seen } })
 }
 
 /// Takes changes over into `state`: what they make dirty, and the edits that people made. `ours` are the request ids of our own writes.
@@ -105,8 +119,11 @@ pub(crate) async fn note(session: &Session<'_>, state: &mut State, changes: &[Ch
     let edits: Vec<&Change> = changes.iter().filter(edit).collect();
     let ids: Vec<i64> = edits.iter().map(|c| c.id).collect();
     let snapshots = session.by_ids::<Snapshots>(PATH, "id,prechange_data,postchange_data", &ids).await?;
+    if !snapshots.unreadable.is_empty() {
+        tracing::warn!(changes = in_words(&snapshots.unreadable), "edits in NetBox cannot be read");
+    }
     for change in edits {
-        let found = snapshots.iter().filter(|s| s.id == change.id).flat_map(|s| status_edits(change, s));
+        let found = snapshots.read.iter().filter(|s| s.id == change.id).flat_map(|s| status_edits(change, s));
         if let Some(dirty) = state.dirty.get_mut(&change.changed_object_id) {
             dirty.edits.extend(found);
         }

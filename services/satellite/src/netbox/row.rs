@@ -122,16 +122,17 @@ impl Row {
         custom_text(self.custom_fields.get(field)?)
     }
 
-    /// What is to be remembered of it.
-    pub(crate) fn known(&self, site: &SiteId) -> Known {
+    /// What is to be remembered of it; `inventory` is its record.
+    pub(crate) fn known(&self, inventory: Inventory) -> Known {
         Known {
-            site: site.clone(),
+            site: inventory.site.clone(),
             serial: self.serial(),
             site_id: self.site.id,
             rack: self.rack.as_ref().map(|r| r.id),
             role: self.role.id,
             device_type: self.device_type.id,
             tenant: self.tenant.as_ref().map(|t| t.id),
+            inventory: Some(inventory),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::feed::Feed;
 use crate::{Memory, MemoryChanges};
-use fleet_schemas::{SiteId, StatusEdit, Timestamp};
+use fleet_schemas::{Inventory, SiteId, StatusEdit, Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ pub(crate) struct Known {
     pub(crate) role: i64,
     pub(crate) device_type: i64,
     pub(crate) tenant: Option<i64>,
+    /// As last reported: what stands while the row cannot be read.
+    pub(crate) inventory: Option<Inventory>,
 }
 
 /// A device that the feed named and that was not read again yet.
@@ -34,6 +36,9 @@ pub(crate) struct Swept {
     pub(crate) at: Timestamp,
     /// Over which sites: when others are bound, a new one is due.
     pub(crate) sites: Vec<SiteId>,
+    /// Devices that went without a delete record, in it and since: the cap is for both.
+    #[serde(default)]
+    pub(crate) unexplained: usize,
 }
 
 /// All of it.
@@ -41,6 +46,7 @@ pub(crate) struct Swept {
 pub(crate) struct State {
     /// `None` = the feed was never read.
     pub(crate) feed: Option<Feed>,
+    /// `None` = never, or a new one is due at once.
     pub(crate) swept: Option<Swept>,
     pub(crate) known: BTreeMap<i64, Known>,
     pub(crate) dirty: BTreeMap<i64, Dirty>,
@@ -62,8 +68,10 @@ impl State {
         if let Some(feed) = self.feed.as_ref().filter(|f| before.feed.as_ref() != Some(*f)) {
             changes.put(format!("{instance}/feed"), feed);
         }
-        if let Some(swept) = self.swept.as_ref().filter(|s| before.swept.as_ref() != Some(*s)) {
-            changes.put(format!("{instance}/swept"), swept);
+        match &self.swept {
+            Some(swept) if before.swept.as_ref() != Some(swept) => changes.put(format!("{instance}/swept"), swept),
+            None if before.swept.is_some() => changes.remove(format!("{instance}/swept")),
+            _ => {}
         }
         difference(&mut changes, &format!("{instance}/device/"), &before.known, &self.known);
         difference(&mut changes, &format!("{instance}/dirty/"), &before.dirty, &self.dirty);
@@ -81,5 +89,17 @@ fn difference<T: PartialEq + Serialize>(changes: &mut MemoryChanges, prefix: &st
     }
     for id in before.keys().filter(|id| !after.contains_key(id)) {
         changes.remove(format!("{prefix}{id}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_older_build_remembered_is_read() {
+        let known = r#"{"site":"dc1","serial":"A1","site_id":1,"rack":null,"role":2,"device_type":3,"tenant":null}"#;
+        assert_eq!(serde_json::from_str::<Known>(known).unwrap().inventory, None);
+        assert_eq!(serde_json::from_str::<Swept>(r#"{"at":7,"sites":["dc1"]}"#).unwrap().unexplained, 0);
     }
 }

@@ -2,12 +2,13 @@
 
 use super::client::Client;
 use super::drains::Remembered;
-use super::translate::{Translated, to_confirm, translate};
-use crate::{ClientError, Complete, Look, MemoryChanges, Seen, Sweep, slurm::token};
+use super::translate::{Confirmed, Translated, to_confirm, translate};
+use crate::{ClientError, Complete, ListedDevice, Look, MemoryChanges, Seen, Sweep, slurm::token};
 use fleet_schemas::{SiteId, Source, StreamId};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use tokio::time::{Instant, timeout_at};
 
-/// Absences confirmed in one look; the rest stay Unknown until the next. A look is two calls, not one per node.
+/// Absences confirmed in one look; the rest wait for the next. A look is two calls, not one per node.
 const CONFIRMED_PER_LOOK: usize = 50;
 
 /// Where a site's SLURM is.
@@ -43,6 +44,7 @@ impl Agent {
 
 impl crate::Agent for Agent {
     const SOURCE: Source = Source::Slurm;
+    const LINK: Option<fn(&ListedDevice) -> Option<&str>> = Some(|device| device.slurm_node.as_deref());
 
     fn sites(&self) -> &[SiteId] {
         std::slice::from_ref(&self.settings.site)
@@ -60,7 +62,11 @@ impl crate::Agent for Agent {
         let prefix = format!("{site}/");
         let old: BTreeMap<String, Remembered> = look.memory.under(&prefix).map(|(name, r)| (name.to_owned(), r)).collect();
         for name in to_confirm(&listing.entries, look.devices, &old).into_iter().take(CONFIRMED_PER_LOOK) {
-            let answer = self.client.confirm(&name, &token).await;
+            if Instant::now() >= look.half_time {
+                break;
+            }
+            let late = |_| Confirmed::NotKnown("GET of the node: no answer while there was time".into());
+            let answer = timeout_at(look.half_time, self.client.confirm(&name, &token)).await.unwrap_or_else(late);
             listing.confirmed.insert(name, answer);
         }
         let Translated { seen, remembered, unclaimed } = translate(&listing, look.devices, &old, look.now);

@@ -18,6 +18,11 @@ pub(crate) struct Remembered {
     pub(crate) misses: u32,
     /// Its absence was confirmed.
     pub(crate) gone: bool,
+    /// GET showed it, though no list does.
+    #[serde(default)]
+    pub(crate) hidden: bool,
+    /// `misses` when GET was last asked.
+    pub(crate) asked: Option<u32>,
     /// The last look saw it draining, since then.
     pub(crate) drain_since: Option<Timestamp>,
     /// That drain is ours.
@@ -112,6 +117,13 @@ mod tests {
             assert_eq!(whose, *expected, "look {at} of {looks:?}");
             remembered = Some(now);
         }
+    }
+
+    #[test]
+    fn what_an_older_build_remembered_is_read() {
+        let text = r#"{"misses":3,"gone":true,"drain_since":null,"ours":false,"reason":null,"reason_changed_at":null,"schedulable":null,"completing":0}"#;
+        let expected = Remembered { misses: 3, gone: true, ..Remembered::default() };
+        assert_eq!(serde_json::from_str::<Remembered>(text).unwrap(), expected);
     }
 
     fn blank() -> SlurmNode {

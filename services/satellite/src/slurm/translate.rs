@@ -5,12 +5,15 @@ use super::drains::{self, Remembered};
 use super::table::{Facts, PartitionsOfNode, judge};
 use crate::{DeviceList, ListedDevice, agent::report};
 use fleet_schemas::{ConditionReport, SchedulerSection, SlurmNodeSeen, Status, Timestamp};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Looks for which row 13 leaves SlurmSchedulable as it was.
 const HELD_FOR: u32 = 2;
-/// A confirmed absence is confirmed again each time so many looks have passed: 22.05 lists no powered-down CLOUD node, but knows it.
-const CONFIRM_AGAIN: u32 = 15;
+/// What GET said of a node that no list has is asked again after so many looks: of an absence, and of a node that is there all the same
+/// (22.05 lists no powered-down CLOUD node, but knows it).
+const ABSENT_AGAIN: u32 = 15;
+const HIDDEN_AGAIN: u32 = 5;
 
 /// What one look read.
 pub(crate) struct Listing {
@@ -40,7 +43,7 @@ pub(crate) enum Confirmed {
 
 /// What came of it.
 pub(crate) struct Translated {
-    /// Per device with a link, in the order of the device list.
+    /// Per device with a link, in the order of the device list, but for hidden nodes that were not asked for: what was said of them stands.
     pub(crate) seen: Vec<(ListedDevice, SlurmNodeSeen)>,
     /// What to remember of each node now; `None` = forget it.
     pub(crate) remembered: BTreeMap<String, Option<Remembered>>,
@@ -53,11 +56,28 @@ pub(crate) fn is_node_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
-/// The names whose absence is to be confirmed: not in the list now, nor the last time.
-pub(crate) fn to_confirm(entries: &BTreeMap<String, Entry>, devices: &DeviceList, old: &BTreeMap<String, Remembered>) -> BTreeSet<String> {
-    let due = |r: &Remembered| r.misses > 0 && (!r.gone || r.misses.is_multiple_of(CONFIRM_AGAIN));
+/// The names whose absence is to be confirmed: not in the list now, nor the last time. Those that wait longest come first, so that a cap
+/// starves none.
+pub(crate) fn to_confirm(entries: &BTreeMap<String, Entry>, devices: &DeviceList, old: &BTreeMap<String, Remembered>) -> Vec<String> {
     let names = devices.devices.iter().filter_map(|d| d.slurm_node.as_deref()).filter(|n| is_node_name(n) && !entries.contains_key(*n));
-    names.filter(|n| old.get(*n).is_some_and(due)).map(str::to_owned).collect()
+    let waits = |name| old.get(name)?.waits().map(|looks| (Reverse(looks), name));
+    let due: BTreeSet<(Reverse<u32>, &str)> = names.filter_map(waits).collect();
+    due.into_iter().map(|(_, name)| name.to_owned()).collect()
+}
+
+impl Remembered {
+    /// For how many looks an answer of GET is waited for; `None` = none is due.
+    fn waits(&self) -> Option<u32> {
+        let looks = self.asked.map_or(u32::MAX, |asked| self.misses.saturating_add(1).saturating_sub(asked));
+        let again = if self.gone {
+            ABSENT_AGAIN
+        } else if self.hidden {
+            HIDDEN_AGAIN
+        } else {
+            1
+        };
+        (self.misses > 0 && looks >= again).then_some(looks)
+    }
 }
 
 /// Translates one look.
@@ -66,9 +86,9 @@ pub(crate) fn translate(listing: &Listing, devices: &DeviceList, old: &BTreeMap<
     let claimed: BTreeSet<&str> = linked().map(|(_, name)| name).filter(|n| is_node_name(n)).collect();
     let names: BTreeSet<&str> = listing.entries.keys().map(String::as_str).chain(claimed.iter().copied()).collect();
     let looked: BTreeMap<&str, _> = names.into_iter().map(|n| (n, look_at(n, listing, old.get(n), now))).collect();
-    let seen = linked().map(|(device, name)| {
-        let bad = || all(name, Status::Unknown, "BadName", "this link is no SLURM NodeName: letters, digits, `.`, `_` and `-`");
-        (device.clone(), looked.get(name).map_or_else(bad, |(seen, _)| seen.clone()))
+    let seen = linked().filter_map(|(device, name)| {
+        let bad = || Some(all(name, Status::Unknown, "BadName", "this link is no SLURM NodeName: letters, digits, `.`, `_` and `-`"));
+        Some((device.clone(), looked.get(name).map_or_else(bad, |(seen, _)| seen.clone())?))
     });
     let seen = seen.collect();
     let unclaimed = listing.entries.keys().filter(|n| !claimed.contains(n.as_str())).count();
@@ -81,7 +101,8 @@ pub(crate) fn translate(listing: &Listing, devices: &DeviceList, old: &BTreeMap<
     Translated { seen, remembered, unclaimed }
 }
 
-fn look_at(name: &str, listing: &Listing, old: Option<&Remembered>, now: Timestamp) -> (SlurmNodeSeen, Remembered) {
+/// `None` in place of a report: there is nothing new to say.
+fn look_at(name: &str, listing: &Listing, old: Option<&Remembered>, now: Timestamp) -> (Option<SlurmNodeSeen>, Remembered) {
     let mut new = old.cloned().unwrap_or_default();
     let confirmed = listing.confirmed.get(name);
     let listed = listing.entries.get(name);
@@ -89,28 +110,38 @@ fn look_at(name: &str, listing: &Listing, old: Option<&Remembered>, now: Timesta
         Some(Confirmed::Present(entry)) => Some(entry),
         _ => None,
     });
-    // A node that only the single GET shows stays a missed one, so that it is asked for each time.
+    // A node that only the single GET shows stays a missed one, so that it is asked for again.
     new.misses = if listed.is_some() { 0 } else { new.misses.saturating_add(1) };
     new.gone = entry.is_none() && (new.gone || matches!(confirmed, Some(Confirmed::Absent)));
-    match entry {
-        Some(Ok(node)) => (node_seen(node, &listing.partitions, &mut new, old.is_none(), now), new),
+    // What GET showed stands for a while, not for ever.
+    let stands = || new.hidden && confirmed.is_none() && new.asked.is_some_and(|asked| new.misses.saturating_sub(asked) < ABSENT_AGAIN);
+    new.hidden = listed.is_none() && (entry.is_some() || stands());
+    match confirmed {
+        Some(_) => new.asked = Some(new.misses),
+        None if listed.is_some() => new.asked = None,
+        None => {}
+    }
+    let seen = match entry {
+        Some(Ok(node)) => node_seen(node, &listing.partitions, &mut new, old.is_none(), now),
         Some(Err(why)) => {
             let mut seen = all(name, Status::Unknown, "NoData", &format!("its entry cannot be read: {why}"));
             seen.conditions[0] = report("SlurmMember", Status::True, "Listed", String::new());
-            (seen, new)
+            seen
         }
+        None if new.hidden => return (None, new),
         None if new.gone => {
             (new.drain_since, new.ours) = (None, false);
-            (all(name, Status::False, "NotMember", "SLURM knows no such node"), new)
+            all(name, Status::False, "NotMember", "SLURM knows no such node")
         }
         None => {
             let why = match confirmed {
                 Some(Confirmed::NotKnown(why)) => format!("in no list; {why}"),
                 _ => "in no list; to be confirmed".into(),
             };
-            (all(name, Status::Unknown, "NoData", &why), new)
+            all(name, Status::Unknown, "NoData", &why)
         }
-    }
+    };
+    (Some(seen), new)
 }
 
 /// All four conditions alike, and no section.

@@ -54,17 +54,20 @@ pub(crate) struct Looker<A> {
     pub(crate) memory: Memory,
     pub(crate) devices: DeviceList,
     pub(crate) now: Timestamp,
+    /// Half of a look's time.
+    pub(crate) half: Duration,
 }
 
 impl<A: Agent> Looker<A> {
     pub(crate) fn new(agent: A) -> Self {
-        Self { agent, memory: Memory::default(), devices: DeviceList::default(), now: now() }
+        Self { agent, memory: Memory::default(), devices: DeviceList::default(), now: now(), half: Duration::from_secs(60) }
     }
 
     /// One look, a minute after the last. What it remembers is taken over.
     pub(crate) async fn look(&mut self) -> Result<Sweep, ClientError> {
         self.now = self.now.plus(60_000_000);
-        let sweep = self.agent.look(Look { devices: &self.devices, memory: &self.memory, now: self.now }).await?;
+        let half_time = tokio::time::Instant::now() + self.half;
+        let sweep = self.agent.look(Look { devices: &self.devices, memory: &self.memory, now: self.now, half_time }).await?;
         self.memory.apply(&sweep.memory);
         Ok(sweep)
     }
@@ -113,6 +116,8 @@ pub(crate) struct Hub {
     pub(crate) refuse: Mutex<Option<SendError>>,
     pub(crate) refused: AtomicU64,
     pub(crate) devices: Mutex<DeviceList>,
+    /// How often it was asked for the devices.
+    pub(crate) listed: AtomicU64,
     pub(crate) epochs: AtomicU64,
 }
 
@@ -135,7 +140,11 @@ impl Sink for Hub {
     }
 
     fn devices(&self, _: SiteId) -> Fut<'_, Result<DeviceList, SendError>> {
-        Box::pin(async { Ok(self.devices.lock().unwrap().clone()) })
+        Box::pin(async {
+            let devices = self.devices.lock().unwrap().clone();
+            self.listed.fetch_add(1, Ordering::SeqCst);
+            Ok(devices)
+        })
     }
 }
 

@@ -14,8 +14,13 @@ use crate::harness::{Looker, fixtures, secret_file, site};
 
 const JWT: &str = "slurm/tokens/valid_admin_2099.jwt";
 
+/// In place of a status: no answer ever.
+pub(crate) const HANGS: u16 = 0;
+
 /// A server on loopback that answers each path as `answer` says; what it was asked is in the list.
-async fn server(answer: impl Fn(&str) -> (u16, &'static str, Body) + Clone + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
+pub(crate) async fn server(
+    answer: impl Fn(&str) -> (u16, &'static str, Body) + Clone + Send + Sync + 'static,
+) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -25,13 +30,18 @@ async fn server(answer: impl Fn(&str) -> (u16, &'static str, Body) + Clone + Sen
         let token = request.headers().get("authorization").map_or("", |v| v.to_str().unwrap());
         log.lock().unwrap().push(format!("{} {path} {token}", request.method()));
         let (code, location, body) = answer(&path);
-        async move { Response::builder().status(code).header("Location", location).body(body).unwrap() }
+        async move {
+            if code == HANGS {
+                std::future::pending::<()>().await;
+            }
+            Response::builder().status(code).header("Location", location).body(body).unwrap()
+        }
     });
     tokio::spawn(async move { axum::serve(listener, app).await });
     (url, asked)
 }
 
-fn slurm_agent(url: String) -> Looker<slurm::Agent> {
+pub(crate) fn slurm_agent(url: String) -> Looker<slurm::Agent> {
     let settings = slurm::Settings {
         site: site("s1"),
         url,
@@ -43,7 +53,7 @@ fn slurm_agent(url: String) -> Looker<slurm::Agent> {
     Looker::new(slurm::Agent::new(settings).unwrap())
 }
 
-fn netbox_agent(url: String, token: &std::path::Path, deadline: Duration) -> Looker<netbox::Agent> {
+pub(crate) fn netbox_agent(url: String, token: &std::path::Path, deadline: Duration) -> Looker<netbox::Agent> {
     let settings = netbox::Settings {
         instance: "n".into(),
         url,
@@ -58,7 +68,7 @@ fn netbox_agent(url: String, token: &std::path::Path, deadline: Duration) -> Loo
     Looker::new(netbox::Agent::new(settings).unwrap())
 }
 
-fn recorded(path: &str) -> (u16, String) {
+pub(crate) fn recorded(path: &str) -> (u16, String) {
     let exchange: Value = serde_json::from_str(&std::fs::read_to_string(fixtures(path)).unwrap()).unwrap();
     (exchange["response"]["status"].as_u64().unwrap() as u16, exchange["response"]["body"].to_string())
 }

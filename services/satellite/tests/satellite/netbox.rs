@@ -322,8 +322,7 @@ async fn a_restart_goes_on_from_memory() {
     let (sim, mut looker, token) = swept(60, &["sim1"]).await;
     sim.world.delete_device(1, "carol");
     sim.world.set_status(3, "failed", "alice");
-    let mut next =
-        Looker { agent: agent(&sim, &["sim1"], &token), memory: looker.memory.clone(), devices: Default::default(), now: looker.now };
+    let mut next = Looker { memory: looker.memory.clone(), now: looker.now, ..Looker::new(agent(&sim, &["sim1"], &token)) };
     let seen = by_native(&next.look().await.unwrap());
     assert_eq!((seen.len(), gone(&seen["1"]), edits(&seen["3"]).len()), (2, (1, Some("carol"), "change-feed"), 1));
     // The other one never looked again until its window had passed by: only a sweep can tell, and it does not know by whom.
@@ -335,4 +334,39 @@ async fn a_restart_goes_on_from_memory() {
     let sweep = sweep(&mut looker).await;
     let seen = by_native(&sweep);
     assert_eq!((seen.len(), gone(&seen["1"])), (30, (1, None, "sweep")));
+}
+
+#[tokio::test]
+async fn a_narrowed_right_marks_none_beyond_the_cap() {
+    let (sim, mut looker, _token) = swept(200, &["sim1"]).await;
+    let hidden: Vec<u64> = sim.world.devices().iter().filter(|d| d.site == "sim1" && d.id >= 100).map(|d| d.id).collect();
+    // At once: the look fails, what is missing stays as it was, what can be read is reported, a delete is explained.
+    sim.world.begin_bulk(&hidden, "inventory", "bob").commit();
+    sim.world.set_status(1, "failed", "alice");
+    sim.world.delete_device(3, "carol");
+    sim.world.netbox_fault(NetboxFault::HiddenFrom(100));
+    let sweep = looker.look().await.unwrap();
+    let seen = by_native(&sweep);
+    assert_eq!((seen.len(), edits(&seen["1"]).len(), gone(&seen["3"])), (2, 1, (3, Some("carol"), "change-feed")));
+    let failed = sweep.failed.unwrap();
+    assert!(failed.came.starts_with("50 of 100 known devices are missing, more than 10"), "{failed}");
+    assert!(sweep.complete.is_empty());
+    let again = looker.look().await.unwrap();
+    assert_eq!((again.observations.len(), again.failed.is_some()), (0, true));
+    // What they are when they can be seen again, with the edits that were due.
+    sim.world.netbox_fault(NetboxFault::None);
+    let sweep = looker.look().await.unwrap();
+    assert!(sweep.observations.len() == 50 && sweep.observations.iter().all(|s| edits(s).len() == 1) && sweep.failed.is_none());
+    // A few at each poll: all of them count until the next sweep, which counts for itself.
+    sim.world.netbox_fault(NetboxFault::HiddenFrom(100));
+    let mut marked = Vec::new();
+    for few in hidden.chunks(4) {
+        sim.world.begin_bulk(few, "active", "bob").commit();
+        let sweep = looker.look().await.unwrap();
+        marked.push(sweep.observations.iter().map(gone).count());
+    }
+    assert_eq!((marked[..3].to_vec(), marked[3..].iter().sum::<usize>()), (vec![4, 4, 0], 0));
+    looker.now = looker.now.plus(900_000_000);
+    let failed = looker.look().await.unwrap().failed.unwrap();
+    assert!(failed.came.starts_with("42 of 91 known devices are missing, more than 10"), "{failed}");
 }

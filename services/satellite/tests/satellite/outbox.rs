@@ -98,10 +98,12 @@ async fn a_reopened_outbox_sends_what_it_had_under_its_own_epoch_before_a_new_on
     stage.say(Ok(sweep(&[("s2/n1", "A"), ("s1/n2", "A")]))).await;
     stage.stop().await;
     assert_eq!(Outbox::open(&file, std::time::Duration::ZERO).unwrap().waiting(Source::Slurm).unwrap(), 2);
+    *hub.refuse.lock().unwrap() = Some(SendError::Retry("503".into()));
     let mut stage = Stage::new(&file, hub.clone(), &["s1", "s2"]);
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    assert_eq!((hub.epochs.load(Ordering::SeqCst), stage.looked.load(Ordering::SeqCst)), (2, 0), "it waits for what the first run left");
     stage.drain();
+    eventually("two refusals", || hub.refused.load(Ordering::SeqCst) >= 2).await;
+    assert_eq!((hub.epochs.load(Ordering::SeqCst), stage.looked.load(Ordering::SeqCst)), (2, 0), "it waits for what the first run left");
+    *hub.refuse.lock().unwrap() = None;
     stage.say(Ok(sweep(&[("s2/n1", "A"), ("s1/n2", "B")]))).await;
     stage.sent().await;
     assert_eq!(hub.said(), ["n2 A", "n1 A", "n2 B", "n1 A"], "a new epoch says everything once");

@@ -1,10 +1,10 @@
 //! Running agents: superseded, late, poked; and the whole way from the simulator to the hub.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fleet_satellite::{Agent, ClientError, DeviceList, Look, Outbox, RunError, SendError, Settings, Sweep, SystemClock};
+use fleet_satellite::{Agent, ClientError, DeviceList, ListedDevice, Look, Outbox, RunError, SendError, Settings, Sweep, SystemClock};
 use fleet_schemas::{Fact, LookFault, SiteId, Source, StreamId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -83,6 +83,57 @@ async fn a_look_has_a_deadline_and_a_poke_brings_the_next() {
     for n in 2..4 {
         poke.notify_one();
         eventually("a look", || looks.load(Ordering::SeqCst) == n).await;
+    }
+    cancel.cancel();
+}
+
+/// Keeps what each look was given.
+struct Listing {
+    sites: [SiteId; 1],
+    looks: Arc<Mutex<Vec<DeviceList>>>,
+}
+
+impl Agent for Listing {
+    const SOURCE: Source = Source::Slurm;
+    const LINK: Option<fn(&ListedDevice) -> Option<&str>> = Some(|device| device.slurm_node.as_deref());
+    fn sites(&self) -> &[SiteId] {
+        &self.sites
+    }
+    fn interval(&self) -> Duration {
+        Duration::from_secs(3600)
+    }
+    async fn look(&mut self, look: Look<'_>) -> Result<Sweep, ClientError> {
+        self.looks.lock().unwrap().push(look.devices.clone());
+        Ok(Sweep::default())
+    }
+}
+
+#[tokio::test]
+async fn devices_that_are_linked_after_a_look_are_looked_at_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    let outbox = Arc::new(Outbox::open(&folder.path().join("outbox"), Duration::from_secs(900)).unwrap());
+    let (hub, looks, cancel) = (Arc::<Hub>::default(), Arc::<Mutex<Vec<DeviceList>>>::default(), CancellationToken::new());
+    let unlinked = ListedDevice { slurm_node: None, ..listed(1, "") };
+    hub.devices.lock().unwrap().devices.push(unlinked.clone());
+    let settings = Settings { boot: boot(), look_deadline: None };
+    let agent = Listing { sites: [site("s1")], looks: looks.clone() };
+    tokio::spawn(fleet_satellite::run(
+        agent,
+        outbox,
+        hub.clone(),
+        Arc::new(SystemClock),
+        settings,
+        Arc::new(Notify::new()),
+        cancel.clone(),
+    ));
+    let given = || looks.lock().unwrap().iter().map(|list| list.devices.len()).collect::<Vec<_>>();
+    // Read anew, and no reason to look: a device that is linked to nothing.
+    eventually("the list is read again", || hub.listed.load(Ordering::SeqCst) == 2).await;
+    // An hour before the next look: a link, and another one.
+    for (devices, expected) in [(vec![unlinked, listed(2, "gpu002")], vec![1, 2]), (vec![listed(2, "gpu007")], vec![1, 2, 1])] {
+        *hub.devices.lock().unwrap() = DeviceList { devices };
+        eventually("a look", || given().len() == expected.len()).await;
+        assert_eq!(given(), expected);
     }
     cancel.cancel();
 }

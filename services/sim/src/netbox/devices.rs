@@ -119,7 +119,7 @@ fn text_or_plain<T>(out: &mut String, value: Option<T>, write: impl Fn(&mut Stri
 impl Visit<'_> {
     /// One device, or 404.
     pub(super) fn device(&self, id: u64) -> Result<Answer, Answer> {
-        let device = self.world.lock().devices.get(&id).cloned().ok_or_else(no_device)?;
+        let device = self.world.lock().devices.get(&id).filter(|_| !self.fault.hides(id)).cloned().ok_or_else(no_device)?;
         Ok(self.device_answer(device))
     }
 
@@ -134,7 +134,7 @@ impl Visit<'_> {
     /// A page of devices.
     pub(super) fn device_list(&self) -> Result<Answer, Answer> {
         let filters = if self.fault == NetboxFault::IgnoreFilters { Vec::new() } else { self.device_filters()? };
-        let rows: Vec<Arc<Device>> = self.world.lock().devices.values().cloned().collect();
+        let rows: Vec<Arc<Device>> = self.world.lock().devices.values().filter(|d| !self.fault.hides(d.id)).cloned().collect();
         if self.fault == NetboxFault::HalfSweep {
             let first = rows.first().map_or(0, |d| d.id);
             let at = |name: &str| self.call.param(name).and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);

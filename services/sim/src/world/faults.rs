@@ -46,6 +46,15 @@ pub enum NetboxFault {
     HalfSweep,
     /// 200, every filter of a list ignored (a mistyped filter looks like this). Paging still works.
     IgnoreFilters,
+    /// The right is narrowed: devices with this id or a higher one are in no list and 404. Their changes are still in the feed.
+    HiddenFrom(u64),
+}
+
+impl NetboxFault {
+    /// Whether a device may not be seen.
+    pub(crate) fn hides(self, id: u64) -> bool {
+        matches!(self, Self::HiddenFrom(from) if id >= from)
+    }
 }
 
 impl World {
