@@ -160,11 +160,18 @@ fn deadline(state: &Entity, d: &Decision, ctx: &Context<'_>) -> Result<(), Strin
         Entity::Device(device) => device.waits.keys().filter(|(k, _)| *k == kind).map(|(_, name)| name.clone()).collect(),
         Entity::Site(site) => site.sources.keys().map(ToString::to_string).collect(),
     };
-    let outcomes = names.into_iter().map(|name| match Fleet::expire(state, &Wait { kind, name }, ctx) {
-        none if none.is_empty() => same(d, &[]),
-        events => same(d, &planned(state, events, ctx)),
-    });
-    outcomes.fold(Err(format!("{}: a deadline of {kind} where nothing of it waits", d.id)), |found, next| found.or(next))
+    let mut otherwise = format!("{}: a deadline of {kind} where nothing of it waits", d.id);
+    for name in names {
+        let outcome = match Fleet::expire(state, &Wait { kind, name }, ctx) {
+            none if none.is_empty() => same(d, &[]),
+            events => same(d, &planned(state, events, ctx)),
+        };
+        match outcome {
+            Ok(()) => return Ok(()),
+            Err(why) => otherwise = why,
+        }
+    }
+    Err(otherwise)
 }
 
 fn command(state: &Entity, d: &Decision, stored: &Stored, ctx: &Context<'_>) -> Result<(), String> {

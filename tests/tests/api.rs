@@ -1,5 +1,6 @@
 //! The API as a stranger meets it: what is refused, with which status, naming what.
 
+use axum::response::IntoResponse;
 use fleet_hub::access::Issuer;
 use fleet_journal::Topics;
 use fleet_log::{EventLog, Record, sqlite::SqliteLog};
@@ -7,6 +8,7 @@ use fleet_schemas::topics;
 use fleet_tests::{Answer, Api, Running, crypto, until};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::io::Write;
 use tempfile::TempDir;
 
 struct Bed {
@@ -41,17 +43,20 @@ async fn bed() -> Bed {
 impl Bed {
     /// A client with these scopes and sites, by a token of the folder's own issuer.
     fn client(&self, scope: &str, sites: &[&str]) -> Api {
-        let key: Value = serde_json::from_str(&std::fs::read_to_string(self.hub.data.join("keys/issuer.json")).unwrap()).unwrap();
-        let issuer =
-            Issuer::new(&format!("{}/dev", self.hub.url), key["private_pem"].as_str().unwrap(), key["public_jwk"].clone()).unwrap();
-        let sites: Vec<_> = sites.iter().map(|s| (*s).to_owned()).collect();
-        Api::with_token(&self.hub.url, &issuer.issue("somebody", scope, &sites).unwrap()).unwrap()
+        Api::with_token(&self.hub.url, &token(&self.hub, scope, sites)).unwrap()
     }
 
     async fn in_service(&self) -> String {
         let list = self.api.get("/devices?filter=phase%20%3D%20InService&limit=1").await.unwrap();
         list["items"][0]["id"].as_str().unwrap().to_owned()
     }
+}
+
+fn token(hub: &Running, scope: &str, sites: &[&str]) -> String {
+    let key: Value = serde_json::from_str(&std::fs::read_to_string(hub.data.join("keys/issuer.json")).unwrap()).unwrap();
+    let issuer = Issuer::new(&format!("{}/dev", hub.url), key["private_pem"].as_str().unwrap(), key["public_jwk"].clone()).unwrap();
+    let sites: Vec<_> = sites.iter().map(|s| (*s).to_owned()).collect();
+    issuer.issue("somebody", scope, &sites).unwrap()
 }
 
 async fn post(api: &Api, path: &str, body: &str, headers: &[(&str, &str)]) -> Answer {
@@ -83,12 +88,15 @@ async fn what_is_wrong_with_a_request_is_named_and_nothing_is_half_applied() {
     for (body, status, field) in rows {
         let answer = post(&bed.api, &commands, body, &[]).await;
         assert_eq!((answer.status.as_u16(), answer.body["field"].as_str()), (*status, Some(*field)), "{body}: {}", answer.body);
-        assert_eq!(answer.body["code"], "invalid");
+        assert_eq!((&answer.body["code"], &answer.body["type"]), (&json!("invalid"), &json!("/problems/invalid")));
     }
     let big = format!(r#"{{"command":"drain","reason":"{}"}}"#, "x".repeat(2 << 20));
     assert_eq!(post(&bed.api, &commands, &big, &[]).await.status, StatusCode::PAYLOAD_TOO_LARGE);
     let fine = r#"{"command":"drain","reason":"x"}"#;
-    assert_eq!(post(&bed.api, &commands, fine, &[("if-match", "v7")]).await.body["field"], "If-Match");
+    for tag in ["v7", "\"v-1\"", "\"v9223372036854775808\""] {
+        let answer = post(&bed.api, &commands, fine, &[("if-match", tag)]).await;
+        assert_eq!((answer.status, &answer.body["field"]), (StatusCode::BAD_REQUEST, &json!("If-Match")), "{tag}");
+    }
     assert_eq!(post(&bed.api, &commands, fine, &[("if-match", "\"v9999\"")]).await.status, StatusCode::PRECONDITION_FAILED);
     assert_eq!(bed.api.get(&format!("/devices/{id}")).await.unwrap()["version"], before, "nothing was applied");
 }
@@ -105,6 +113,11 @@ async fn unknown_parameters_fields_and_cursors_are_refused_by_name() {
         ("/devices?filter=colour%20%3D%20red", "filter"),
         ("/devices?filter=name%20%3D%20a%20OR%20name%20%3D%20b", "filter"),
         ("/devices?filter=name", "filter"),
+        ("/devices?filter=phase%20%3D%20Nope", "filter"),
+        ("/devices?filter=phase%20%3D%20inservice", "filter"),
+        ("/devices?filter=owner%20%3D%20Nobody", "filter"),
+        ("/devices?filter=site%20%3D%20%22No%20Site%22", "filter"),
+        ("/devices?filter=name%20%3D%20%22a", "filter"),
         ("/conditions", "filter"),
         ("/conditions?filter=type%20%3D%20Nonsense", "filter"),
         ("/conditions?filter=type%20%3D%20SlurmMember%20AND%20status%20%3D%20Maybe", "filter"),
@@ -119,6 +132,14 @@ async fn unknown_parameters_fields_and_cursors_are_refused_by_name() {
     let cursor = page["next_cursor"].as_str().unwrap();
     let other = bed.api.send(Method::GET, &format!("/api/v1/devices?filter=site%20%3D%20sim1&cursor={cursor}"), None, &[]).await.unwrap();
     assert_eq!(other.status, StatusCode::BAD_REQUEST, "a cursor is bound to its filter");
+    let history = format!("/devices/{}/history", bed.in_service().await);
+    let next = bed.api.get(&format!("{history}?limit=1")).await.unwrap()["next_cursor"].as_str().unwrap().to_owned();
+    assert!(bed.api.get(&format!("{history}?limit=1&cursor={next}")).await.is_ok());
+    // `["<id>",["` is 42 bytes, so 56 characters; then `x"]]`, `1","2"]]`, nothing.
+    for rest in ["eCJdXQ", "MSIsIjIiXV0", ""] {
+        let bad = bed.api.send(Method::GET, &format!("/api/v1{history}?cursor={}{rest}", &next[..56]), None, &[]).await.unwrap();
+        assert_eq!((bad.status, &bad.body["field"]), (StatusCode::BAD_REQUEST, &json!("cursor")), "{rest}: {}", bad.body);
+    }
     for path in ["/nowhere", "/devices/no-such-device", "/devices/6f0c2a55-7b1e-4c7e-9d0a-3f516b8e24d1", "/operations/x", "/sites/mars"] {
         let answer = bed.api.send(Method::GET, &format!("/api/v1{path}"), None, &[]).await.unwrap();
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
@@ -160,8 +181,17 @@ async fn a_key_makes_a_repeat_harmless_and_an_answer_can_be_waited_for() {
     assert_eq!((&first.body["repeated"], &again.body["repeated"]), (&json!(false), &json!(true)));
     let other = post(&bed.api, &path, r#"{"command":"unhold","reason":"x","params":{"name":"k"}}"#, &key).await;
     assert_eq!((other.status, other.body["code"].as_str()), (StatusCode::UNPROCESSABLE_ENTITY, Some("idempotency-key-reused")));
-    let later = post(&bed.api, &path, r#"{"command":"unhold","reason":"x","params":{"name":"k"}}"#, &[("prefer", "respond-async")]).await;
-    assert!(matches!(later.status, StatusCode::ACCEPTED | StatusCode::OK), "{}", later.body);
+    let unhold = r#"{"command":"unhold","reason":"x","params":{"name":"k"}}"#;
+    let later = reqwest::Client::new().post(format!("{}/api/v1{path}", bed.hub.url)).bearer_auth(token(
+        &bed.hub,
+        "device-lifecycle:create",
+        &["*"],
+    ));
+    let later = later.header("prefer", "respond-async").body(unhold).send().await.unwrap();
+    assert_eq!(later.status(), StatusCode::ACCEPTED);
+    assert!(later.headers().contains_key("retry-after") && !later.headers().contains_key("fleet-consistency-token"), "{later:?}");
+    let place = later.headers()["location"].to_str().unwrap();
+    assert_eq!(bed.api.send(Method::GET, place, None, &[]).await.unwrap().body["id"], json!(id), "{place} is the device");
     let token = first.token.unwrap();
     let read = bed.api.send(Method::GET, &format!("/api/v1/devices/{id}"), None, &[("fleet-consistency-token", &token)]).await.unwrap();
     assert!(read.body["version"].as_u64() >= first.body["device"]["version"].as_u64());
@@ -309,4 +339,58 @@ async fn an_input_that_nobody_can_decode_is_shown_as_parked() {
     assert_eq!(at, (&json!("fm.commands.v1"), &json!(3), &json!(0), &json!(14)), "{parked}");
     assert!(parked["why"].as_str().unwrap().contains("not an Avro single object"), "{parked}");
     assert_eq!(api.all("/devices").await.unwrap().len(), 5, "and the devices are there as before");
+}
+
+#[test]
+fn a_refusal_has_its_documented_status() {
+    let rows = [("too-large", 500, None), ("too-many-commands", 429, Some("3600")), ("invalid", 400, None), ("phase-forbids", 409, None)];
+    for (code, status, retry_after) in rows {
+        let outcome = fleet_schemas::Outcome { code: code.into(), ..fleet_schemas::Outcome::accepted() };
+        let response = fleet_hub::Problem::refused(&outcome).into_response();
+        assert_eq!(response.status().as_u16(), status, "{code}");
+        assert_eq!(response.headers().get("retry-after").map(|v| v.to_str().unwrap()), retry_after, "{code}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn freshness_says_since_when_and_claims_no_more() {
+    let bed = bed().await;
+    let list = bed.api.get("/devices?limit=1").await.unwrap();
+    let sites = bed.api.get("/sites").await.unwrap();
+    let of_lists = list["meta"]["sources"].as_array().unwrap().iter();
+    let of_sites = sites["items"].as_array().unwrap().iter().flat_map(|s| s["sources"].as_array().unwrap());
+    for source in of_lists.chain(of_sites) {
+        assert_eq!((&source["fresh"], source["since"].is_string()), (&json!(true), true), "{source}");
+        assert!(source.as_object().unwrap().keys().all(|k| !k.starts_with("last_")), "{source}");
+    }
+}
+
+/// A confirmation is done whole although its caller left, and a repeat with the same key is the same confirmation.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_baseline_is_never_half_applied() {
+    crypto();
+    let folder = TempDir::new().unwrap();
+    let hub = Running::start(&folder.path().join("data"), &["--sim", "sites=1,devices=600,people=false"]).await.unwrap();
+    let api = hub.api().await.unwrap();
+    let proposed = async || {
+        let preview = api.get("/sites/sim1/baseline").await.unwrap();
+        let items = preview["items"].as_array().unwrap().iter().filter(|i| i["phase"].is_string());
+        items.map(|i| json!({"id": i["id"], "phase": i["phase"]})).collect::<Vec<_>>()
+    };
+    let devices = until("the proposals", || async { Some(proposed().await).filter(|d| d.len() > 400).ok_or("too few") }).await;
+    let body = json!({"devices": devices, "reason": "test"}).to_string();
+    let (bearer, host, length) = (token(&hub, "site:update", &["*"]), &hub.url["http://".len()..], body.len());
+    let head = format!("POST /api/v1/sites/sim1/baseline HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {bearer}\r\n");
+    let mut caller = std::net::TcpStream::connect(host).unwrap();
+    write!(caller, "{head}idempotency-key: k\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    let some = "/devices?filter=phase%20%3D%20InService&limit=1";
+    until("the first", || async { if api.get(some).await.unwrap()["items"] == json!([]) { Err(()) } else { Ok(()) } }).await;
+    drop(caller);
+    let left = async || proposed().await.into_iter().filter(|d| devices.contains(d)).count();
+    until("all others", || async { Some(left().await).filter(|n| *n == 0).ok_or("some are left") }).await;
+    let (caller, key) = (Api::with_token(&hub.url, &bearer).unwrap(), [("idempotency-key", "k")]);
+    let again = post(&caller, "/sites/sim1/baseline", &body, &key).await;
+    assert_eq!((&again.body["accepted"], &again.body["pending"]), (&json!(devices.len()), &json!(0)), "{}", again.body);
+    let other = post(&caller, "/sites/sim1/baseline", &body.replace("\"test\"", "\"other\""), &key).await;
+    assert_eq!((&other.body["refused"], &other.body["items"][0]["code"]), (&json!(devices.len()), &json!("idempotency-key-reused")));
 }

@@ -1,7 +1,7 @@
 //! The HTTP API: fetches a token, asks, and turns problems into exit codes.
 
 use crate::context::{Access, Context};
-use crate::exit::Failure;
+use crate::exit::{Failure, NOT_FOUND};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -36,15 +36,16 @@ impl Api {
         format!("{}{path}", self.context.url.trim_end_matches('/'))
     }
 
-    /// GET below `/api/v1`.
-    pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Value, Failure> {
-        let request = self.client.get(self.url(&format!("/api/v1{path}"))).query(query);
+    /// GET below `/api/v1`; the path comes in segments, names as they are.
+    pub async fn get(&self, segments: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
+        let request = self.client.get(self.url(&path(segments)?)).query(query);
         self.send(request).await.map(|a| a.body)
     }
 
-    /// POST below `/api/v1`, with a key that makes repeats harmless.
-    pub async fn post(&self, path: &str, body: &Value, headers: &[(&str, String)]) -> Result<Answer, Failure> {
-        let mut request = self.client.request(Method::POST, self.url(&format!("/api/v1{path}"))).json(body);
+    /// POST below `/api/v1`, with a key that makes a repeat of the same request harmless.
+    pub async fn post(&self, segments: &[&str], body: &Value, headers: &[(&str, String)]) -> Result<Answer, Failure> {
+        let request = self.client.request(Method::POST, self.url(&path(segments)?)).json(body);
+        let mut request = request.header("idempotency-key", uuid::Uuid::new_v4().to_string());
         for (name, value) in headers {
             request = request.header(*name, value);
         }
@@ -52,12 +53,22 @@ impl Api {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Answer, Failure> {
-        let token = self.token().await?;
-        let response = request.bearer_auth(token).send().await.map_err(|e| self.unreachable(&e))?;
+        let again = request.try_clone();
+        let held = self.token.borrow().is_some();
+        let mut response = self.once(request).await?;
+        // A token that was fetched a while ago has ended meanwhile.
+        if let (StatusCode::UNAUTHORIZED, true, Some(request)) = (response.status(), held, again) {
+            *self.token.borrow_mut() = None;
+            response = self.once(request).await?;
+        }
         let status = response.status();
         let text = response.text().await.map_err(|e| self.unreachable(&e))?;
         let body: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
         if status.is_success() { Ok(Answer { status, body }) } else { Err(refusal(status, &body)) }
+    }
+
+    async fn once(&self, request: RequestBuilder) -> Result<reqwest::Response, Failure> {
+        request.bearer_auth(self.token().await?).send().await.map_err(|e| self.unreachable(&e))
     }
 
     fn unreachable(&self, e: &reqwest::Error) -> Failure {
@@ -113,13 +124,33 @@ impl Api {
     }
 }
 
+/// The path to these segments, each encoded whole: a name is never read as a part of the URL.
+fn path(segments: &[&str]) -> Result<String, Failure> {
+    let mut out = "/api/v1".to_owned();
+    for segment in segments {
+        // No encoding carries these: whoever reads a URL resolves them.
+        if matches!(*segment, "" | "." | "..") {
+            return Err(Failure::usage(format!("`{segment}` cannot stand in a URL; name the thing by its id")));
+        }
+        out.push('/');
+        for byte in segment.bytes() {
+            match byte {
+                b'-' | b'.' | b'_' | b'~' => out.push(byte.into()),
+                _ if byte.is_ascii_alphanumeric() => out.push(byte.into()),
+                _ => out.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    Ok(out)
+}
+
 /// A problem as an exit code and a text that names guard, expected, seen, helps.
 fn refusal(status: StatusCode, body: &Value) -> Failure {
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     let code = match status.as_u16() {
         _ if !text("guard").is_empty() && status != StatusCode::PRECONDITION_FAILED => 4,
         401 | 403 => 6,
-        404 => 3,
+        404 => NOT_FOUND,
         409 | 412 | 422 => 5,
         400 | 405 | 413 | 415 => 2,
         _ => 1,
@@ -135,4 +166,30 @@ fn refusal(status: StatusCode, body: &Value) -> Failure {
     let lines = [("guard", text("guard")), ("expected", text("expected")), ("seen", text("seen")), ("helps", text("helps"))];
     let lines: Vec<_> = lines.iter().map(|(name, value)| format!("  {name:<9} {value}")).collect();
     Failure::new(code, format!("refused  {}\n{}", text("code"), lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path;
+
+    #[test]
+    fn a_name_stays_one_segment() {
+        let rows = [
+            ("gpu003", "gpu003"),
+            ("x/../gpu009", "x%2F..%2Fgpu009"),
+            ("a b", "a%20b"),
+            ("a?b#c", "a%3Fb%23c"),
+            ("100%", "100%25"),
+            ("%2e%2e", "%252e%252e"),
+            ("a\\b;c&d=e+f", "a%5Cb%3Bc%26d%3De%2Bf"),
+            ("Gerät\n", "Ger%C3%A4t%0A"),
+            ("...", "..."),
+        ];
+        for (name, encoded) in rows {
+            assert_eq!(path(&["devices", name, "why"]).map_err(|e| e.text), Ok(format!("/api/v1/devices/{encoded}/why")), "{name}");
+        }
+        for name in ["", ".", ".."] {
+            assert_eq!(path(&["devices", name]).map_err(|e| e.code), Err(2), "{name}");
+        }
+    }
 }

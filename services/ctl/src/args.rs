@@ -62,7 +62,7 @@ fn get() -> Command {
                 .help("`field = value AND …`: devices by name, site, phase, role, owner, rack; conditions by type, status"),
         )
         .arg(Arg::new("site").long("site").help("only this site (devices)"))
-        .arg(Arg::new("device").long("device").help("only this device (operations, conditions)"))
+        .arg(Arg::new("device").long("device").help("only this device (operations; conditions, without filter)"))
         .arg(Arg::new("state").long("state").help("only this state (operations)"))
         .arg(
             Arg::new("max")
@@ -125,6 +125,7 @@ fn verb(v: &'static Verb) -> Command {
 pub fn completion(matches: &ArgMatches) -> Result<(), Failure> {
     let shell = matches.get_one::<clap_complete::Shell>("shell").copied();
     let shell = shell.ok_or_else(|| Failure::usage("name a shell"))?;
-    clap_complete::generate(shell, &mut command(), "fmctl", &mut std::io::stdout());
-    Ok(())
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "fmctl", &mut script);
+    crate::output::print(&String::from_utf8_lossy(&script))
 }

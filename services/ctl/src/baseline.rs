@@ -1,7 +1,7 @@
 //! `site baseline`: preview as a table, then confirm.
 
 use crate::api::Api;
-use crate::exit::Failure;
+use crate::exit::{Failure, PENDING};
 use crate::output::{Output, field};
 use clap::ArgMatches;
 use serde_json::{Value, json};
@@ -11,10 +11,13 @@ use std::io::{IsTerminal, Write};
 pub async fn site(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
     let Some(("baseline", m)) = m.subcommand() else { return Err(Failure::usage("say what to do with the site")) };
     let site = m.get_one::<String>("site").cloned().unwrap_or_default();
-    let preview = api.get(&format!("/sites/{site}/baseline"), &[]).await?;
+    let preview = api.get(&["sites", &site, "baseline"], &[]).await?;
     let only: Vec<_> = m.get_many::<String>("only").into_iter().flatten().cloned().collect();
     let wanted = |item: &&Value| only.is_empty() || only.contains(&field(item, "name")) || only.contains(&field(item, "id"));
     let items: Vec<Value> = preview["items"].as_array().into_iter().flatten().filter(wanted).cloned().collect();
+    for name in only.iter().filter(|n| !items.iter().any(|i| field(i, "name") == **n || field(i, "id") == **n)) {
+        output.say(&format!("{name} is not in the preview: another site's, decided already, or unknown"));
+    }
     if m.get_flag("preview") || !output.quiet {
         show(&preview, &items, output)?;
     }
@@ -22,23 +25,24 @@ pub async fn site(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
         return Ok(());
     }
     let devices: Vec<_> = items.iter().filter(|i| i["phase"].is_string()).map(|i| json!({"id": i["id"], "phase": i["phase"]})).collect();
+    let undecided = items.len() - devices.len();
     if devices.is_empty() {
-        output.say("nothing to confirm");
+        output.say(&format!("nothing to confirm; {undecided} undecided"));
         return Ok(());
     }
     confirm(devices.len(), m.get_flag("yes"))?;
     let body = json!({"devices": devices, "reason": m.get_one::<String>("reason")});
-    let done = api.post(&format!("/sites/{site}/baseline"), &body, &[]).await?.body;
-    let refused: Vec<_> = done["items"].as_array().into_iter().flatten().filter(|i| i["result"] != "accepted").collect();
-    for item in &refused {
+    let done = api.post(&["sites", &site, "baseline"], &body, &[]).await?.body;
+    for item in done["items"].as_array().into_iter().flatten().filter(|i| i["result"] != "accepted") {
         output.say(&format!("{}  {}  {}  {}", field(item, "id"), field(item, "result"), field(item, "code"), field(item, "detail")));
     }
-    output.say(&format!("{} taken over, {} refused", done["accepted"], refused.len()));
-    if refused.is_empty() { Ok(()) } else { Err(Failure::new(4, format!("{} of {} were refused", refused.len(), devices_len(&done)))) }
-}
-
-fn devices_len(done: &Value) -> usize {
-    done["items"].as_array().map_or(0, Vec::len)
+    let [accepted, refused, pending] = ["accepted", "refused", "pending"].map(|n| done[n].as_u64().unwrap_or(0));
+    output.say(&format!("{accepted} taken over, {refused} refused, {undecided} undecided"));
+    match (refused, pending) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(Failure::new(PENDING, format!("{pending} are not decided yet; the preview shows when they are"))),
+        (_, _) => Err(Failure::new(4, format!("{refused} were refused, {pending} are not decided yet"))),
+    }
 }
 
 fn show(preview: &Value, items: &[Value], output: &Output) -> Result<(), Failure> {

@@ -3,6 +3,8 @@
 
 /// Wrong usage.
 pub const USAGE: u8 = 2;
+/// Not found.
+pub const NOT_FOUND: u8 = 3;
 /// Still pending.
 pub const PENDING: u8 = 7;
 

@@ -3,7 +3,7 @@
 use crate::api::Api;
 use crate::exit::Failure;
 use crate::output::{Form, Output, field, print};
-use clap::ArgMatches;
+use clap::{ArgMatches, parser::ValueSource};
 use serde_json::Value;
 
 fn text<'m>(m: &'m ArgMatches, name: &str) -> Option<&'m String> {
@@ -12,21 +12,39 @@ fn text<'m>(m: &'m ArgMatches, name: &str) -> Option<&'m String> {
 
 /// `get`.
 pub async fn get(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
-    match text(m, "what").map(String::as_str) {
-        Some("devices") => devices(api, m, output).await,
-        Some("conditions") => conditions(api, m, output).await,
-        Some("operations") => operations(api, m, output).await,
+    let what = text(m, "what").map_or("sites", String::as_str);
+    match what {
+        "devices" => only(m, &["filter", "site", "max"])?,
+        "conditions" if text(m, "device").is_some() => only(m, &["device"])?,
+        "conditions" => only(m, &["filter", "max"])?,
+        "operations" => only(m, &["device", "state", "max"])?,
+        _ => only(m, &[])?,
+    }
+    match what {
+        "devices" => devices(api, m, output).await,
+        "conditions" => conditions(api, m, output).await,
+        "operations" => operations(api, m, output).await,
         _ => sites(api, output).await,
     }
 }
 
+/// A flag that this list does not heed is refused: the list would look like an answer to it.
+fn only(m: &ArgMatches, takes: &[&str]) -> Result<(), Failure> {
+    let typed = |flag: &str| m.value_source(flag) == Some(ValueSource::CommandLine);
+    match ["filter", "site", "device", "state", "max"].into_iter().find(|f| typed(f) && !takes.contains(f)) {
+        Some(odd) if takes.is_empty() => Err(Failure::usage(format!("--{odd} does not go with this list, which takes none"))),
+        Some(odd) => Err(Failure::usage(format!("--{odd} does not go with this list, which takes: {}", takes.join(", ")))),
+        None => Ok(()),
+    }
+}
+
 /// Every page up to `--max` lines, as one body.
-async fn all(api: &Api, path: &str, mut query: Vec<(&str, String)>, max: u32, output: &Output) -> Result<Value, Failure> {
+async fn all(api: &Api, list: &str, mut query: Vec<(&str, String)>, max: u32, output: &Output) -> Result<Value, Failure> {
     let mut items: Vec<Value> = Vec::new();
     query.push(("limit", max.min(500).to_string()));
     let mut page = query.clone();
     let mut body = loop {
-        let body = api.get(path, &page).await?;
+        let body = api.get(&[list], &page).await?;
         items.extend(body["items"].as_array().cloned().unwrap_or_default());
         match body["next_cursor"].as_str() {
             Some(next) if items.len() < max as usize => {
@@ -54,9 +72,9 @@ fn max(m: &ArgMatches) -> u32 {
 }
 
 async fn devices(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
-    let site = text(m, "site").map(|s| format!("site = {s}"));
+    let site = text(m, "site").map(|s| format!("site = \"{s}\""));
     let filter: Vec<_> = site.into_iter().chain(text(m, "filter").cloned()).collect();
-    let body = all(api, "/devices", vec![("filter", filter.join(" AND "))], max(m), output).await?;
+    let body = all(api, "devices", vec![("filter", filter.join(" AND "))], max(m), output).await?;
     if output.whole(&body)? {
         return Ok(());
     }
@@ -104,10 +122,10 @@ fn say_age(body: &Value, output: &Output) {
 
 async fn conditions(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
     let body = match text(m, "device") {
-        Some(device) => api.get(&format!("/devices/{device}/conditions"), &[]).await?,
+        Some(device) => api.get(&["devices", device, "conditions"], &[]).await?,
         None => {
             let filter = text(m, "filter").cloned().unwrap_or_else(|| "type = SlurmSchedulable".into());
-            all(api, "/conditions", vec![("filter", filter)], max(m), output).await?
+            all(api, "conditions", vec![("filter", filter)], max(m), output).await?
         }
     };
     if output.whole(&body)? {
@@ -119,7 +137,7 @@ async fn conditions(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fa
 
 async fn operations(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
     let query = ["device", "state"].iter().filter_map(|n| text(m, n).map(|v| (*n, v.clone()))).collect();
-    let body = all(api, "/operations", query, max(m), output).await?;
+    let body = all(api, "operations", query, max(m), output).await?;
     if output.whole(&body)? {
         return Ok(());
     }
@@ -128,7 +146,7 @@ async fn operations(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fa
 }
 
 async fn sites(api: &Api, output: &Output) -> Result<(), Failure> {
-    let body = api.get("/sites", &[]).await?;
+    let body = api.get(&["sites"], &[]).await?;
     if output.whole(&body)? {
         return Ok(());
     }
@@ -148,7 +166,7 @@ async fn sites(api: &Api, output: &Output) -> Result<(), Failure> {
 /// `describe device`.
 pub async fn describe(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
     let device = text(m, "device").cloned().unwrap_or_default();
-    let body = api.get(&format!("/devices/{device}"), &[]).await?;
+    let body = api.get(&["devices", &device], &[]).await?;
     if output.whole(&body)? {
         return Ok(());
     }
@@ -194,7 +212,7 @@ fn waiting(list: &Value) -> String {
 /// `why`.
 pub async fn why(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
     let device = text(m, "device").cloned().unwrap_or_default();
-    let body = api.get(&format!("/devices/{device}/why"), &[]).await?;
+    let body = api.get(&["devices", &device, "why"], &[]).await?;
     if output.whole(&body)? {
         return Ok(());
     }
@@ -248,5 +266,5 @@ pub async fn history(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), F
 async fn past(api: &Api, m: &ArgMatches, what: &str) -> Result<Value, Failure> {
     let device = text(m, "device").cloned().unwrap_or_default();
     let limit = m.get_one::<u32>("limit").copied().unwrap_or(50);
-    api.get(&format!("/devices/{device}/{what}"), &[("limit", limit.to_string())]).await
+    api.get(&["devices", &device, what], &[("limit", limit.to_string())]).await
 }

@@ -14,14 +14,14 @@ pub async fn give(api: &Api, verb: &str, m: &ArgMatches, output: &Output) -> Res
     let params: Map<String, Value> = known.params.iter().filter_map(|p| Some((p.name.to_owned(), json!(text(p.name)?)))).collect();
     let device = text("device").unwrap_or_default();
     let body = json!({"command": verb, "reason": text("reason"), "params": params, "dry_run": m.get_flag("dry-run")});
-    let mut headers = vec![("idempotency-key", uuid::Uuid::new_v4().to_string())];
+    let mut headers = vec![];
     if m.get_flag("no-wait") {
         headers.push(("prefer", "respond-async".into()));
     }
     if let Some(version) = m.get_one::<u64>("if-version") {
         headers.push(("if-match", format!("\"v{version}\"")));
     }
-    let answer = api.post(&format!("/devices/{device}/commands"), &body, &headers).await?;
+    let answer = api.post(&["devices", &device, "commands"], &body, &headers).await?;
     if output.whole(&answer.body)? {
         return Ok(());
     }

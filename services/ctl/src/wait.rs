@@ -1,9 +1,10 @@
 //! `wait`: until something is so, with what it waits for.
 
 use crate::api::Api;
-use crate::exit::{Failure, PENDING};
+use crate::exit::{Failure, NOT_FOUND, PENDING};
 use crate::output::{Output, field, watched};
 use clap::ArgMatches;
+use fleet_schemas::{OperationState, Phase, Status};
 use indicatif::ProgressBar;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -19,22 +20,31 @@ pub async fn wait(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
     let wanted = text("for");
     let (name, value) = wanted.split_once('=').ok_or_else(|| Failure::usage("--for FIELD=VALUE"))?;
     let limit = span(&text("timeout"))?;
-    let path = match kind {
-        "device" => format!("/devices/{id}"),
-        "operation" => format!("/operations/{id}"),
+    let list = match kind {
+        "device" => "devices",
+        "operation" => "operations",
         other => return Err(Failure::usage(format!("`{other}` cannot be waited for; device/… or operation/…"))),
     };
+    can_be(api, kind, name, value).await?;
     let bar = if watched() && !output.quiet { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     bar.enable_steady_tick(Duration::from_millis(120));
     let started = Instant::now();
     loop {
-        let body = api.get(&path, &[]).await?;
-        let now = if kind == "operation" { field(&body, name) } else { of_device(&body, name)? };
+        let body = match api.get(&[list, id], &[]).await {
+            // What nobody has seen yet may come; it is missing only when the time is up.
+            Err(missing) if missing.code == NOT_FOUND && started.elapsed() < limit => {
+                bar.set_message(missing.text);
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            other => other?,
+        };
+        let now = if kind == "operation" { field(&body, name) } else { of_device(&body, name) };
         if now.eq_ignore_ascii_case(value) {
             bar.finish_and_clear();
             return output.table(&["thing", "field", "value"], vec![vec![thing.clone(), name.into(), now]]);
         }
-        if kind == "operation" && matches!(field(&body, "state").as_str(), "failed" | "cancelled" | "succeeded") && name == "state" {
+        if kind == "operation" && matches!(now.as_str(), "failed" | "cancelled" | "succeeded") {
             bar.finish_and_clear();
             return Err(Failure::error(format!("{thing} ended as {now}: {}", field(&body, "message"))));
         }
@@ -54,27 +64,69 @@ pub async fn wait(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
     }
 }
 
-fn of_device(body: &Value, name: &str) -> Result<String, Failure> {
-    match name {
-        "phase" => Ok(field(body, "lifecycle.phase")),
-        "drained" => Ok(field(body, "lifecycle.drain_proven")),
-        "operation" => Ok(if body["operation"].is_null() { "none".into() } else { "running".into() }),
-        condition if condition.starts_with(|c: char| c.is_ascii_uppercase()) => {
-            let found = body["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == condition);
-            Ok(found.map_or_else(|| "Unknown".into(), |c| field(c, "status")))
+/// Whether the field can ever have that value: waiting for a mistyped one would never end. The hub knows the types of conditions.
+async fn can_be(api: &Api, kind: &str, name: &str, value: &str) -> Result<(), Failure> {
+    let words: Vec<&str> = match (kind, name) {
+        ("operation", "state") => OperationState::ALL.iter().map(|s| s.as_str()).collect(),
+        ("operation", other) => return Err(Failure::usage(format!("`{other}` of an operation cannot be waited for; state"))),
+        (_, "phase") => Phase::ALL.iter().map(|p| p.as_str()).collect(),
+        (_, "drained") => vec!["true", "false"],
+        (_, "operation") => vec!["none", "running"],
+        (_, condition) if condition.starts_with(|c: char| c.is_ascii_uppercase()) => {
+            api.get(&["conditions"], &[("filter", format!("type = {condition:?}")), ("limit", "1".into())]).await?;
+            Status::ALL.iter().map(|s| s.as_str()).collect()
         }
-        other => Err(Failure::usage(format!("`{other}` cannot be waited for; phase, drained, operation, or a condition's type"))),
+        (_, other) => {
+            return Err(Failure::usage(format!("`{other}` cannot be waited for; phase, drained, operation, or a condition's type")));
+        }
+    };
+    if words.iter().any(|w| w.eq_ignore_ascii_case(value)) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{name} is never `{value}`; it is one of: {}", words.join(", "))))
+}
+
+fn of_device(body: &Value, name: &str) -> String {
+    match name {
+        "phase" => field(body, "lifecycle.phase"),
+        "drained" => field(body, "lifecycle.drain_proven"),
+        "operation" => if body["operation"].is_null() { "none" } else { "running" }.into(),
+        condition => {
+            let found = body["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == condition);
+            found.map_or_else(|| "Unknown".into(), |c| field(c, "status"))
+        }
     }
 }
 
 fn span(text: &str) -> Result<Duration, Failure> {
-    let bad = || Failure::usage(format!("`{text}` is no span; 30s, 10m, 2h"));
-    let (number, unit) = text.split_at(text.len().saturating_sub(1));
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    match unit {
-        "s" => Ok(Duration::from_secs(number)),
-        "m" => Ok(Duration::from_secs(number * 60)),
-        "h" => Ok(Duration::from_secs(number * 3600)),
-        _ => Err(bad()),
+    let units = [("s", 1), ("m", 60), ("h", 3600)];
+    let seconds = units.iter().find_map(|(unit, seconds)| text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(*seconds));
+    seconds.map(Duration::from_secs).ok_or_else(|| Failure::usage(format!("`{text}` is no span; 30s, 10m, 2h")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn a_span_is_a_number_and_a_unit() {
+        let rows = [
+            ("30s", Some(30)),
+            ("10m", Some(600)),
+            ("2h", Some(7200)),
+            ("0s", Some(0)),
+            ("", None),
+            ("5", None),
+            ("h", None),
+            ("-1s", None),
+            ("1.5h", None),
+            ("5µ", None),
+            ("5µs", None),
+            ("9999999999999999h", None),
+            ("99999999999999999999s", None),
+        ];
+        for (text, seconds) in rows {
+            assert_eq!(span(text).ok().map(|s| s.as_secs()), seconds, "{text}");
+        }
     }
 }

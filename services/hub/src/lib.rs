@@ -12,7 +12,7 @@ mod telling;
 pub use problem::Problem;
 
 use access::{Clients, Issuer};
-use axum::Router;
+use axum::{Router, extract::Request, http::StatusCode, middleware, middleware::Next};
 use fleet_journal::Journal;
 use fleet_projections::{Generations, Reads};
 use std::{sync::Arc, time::Duration};
@@ -40,19 +40,50 @@ impl Hub {
     }
 }
 
-/// A request that takes longer is ended; writes end sooner by themselves.
+/// A request that takes longer is ended; commands end sooner by themselves, and the long routes when they are done.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 
 /// The whole API.
 pub fn router(hub: Arc<Hub>) -> Router {
-    let timeout = tower_http::timeout::TimeoutLayer::with_status_code(axum::http::StatusCode::SERVICE_UNAVAILABLE, REQUEST_LIMIT);
     let public = Router::new().merge(api::health::routes()).merge(api::tokens::routes());
-    let guarded = api::routes().into_router();
-    public
-        .nest("/api/v1", guarded)
+    limited(public.nest("/api/v1", api::routes().into_router()), REQUEST_LIMIT)
+        .nest("/api/v1", api::long_routes().into_router())
         .fallback(api::not_found)
         .method_not_allowed_fallback(api::method_not_allowed)
-        .layer(axum::middleware::from_fn(api::observe))
-        .layer(timeout)
+        .layer(middleware::from_fn(api::observe))
         .with_state(hub)
+}
+
+/// Ends what takes longer, with a problem that says what that means.
+fn limited<S: Clone + Send + Sync + 'static>(router: Router<S>, limit: Duration) -> Router<S> {
+    router.layer(middleware::from_fn(move |request: Request, next: Next| async move {
+        let late = |_| {
+            let detail = format!("not answered within {} s; a write may still come: ask again with its Idempotency-Key", limit.as_secs());
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "timed-out", detail).header("retry-after", "1")
+        };
+        tokio::time::timeout(limit, next.run(request)).await.map_err(late)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{body::Body, body::to_bytes, routing::get};
+    use tower::Service;
+
+    #[tokio::test]
+    async fn what_is_late_is_a_problem_and_a_long_route_is_not_cut() {
+        let slow = || async { tokio::time::sleep(Duration::from_millis(50)).await };
+        let guarded = limited(Router::new().route("/a", get(slow)), Duration::from_millis(1));
+        let mut router: Router = guarded.merge(Router::new().route("/b", get(slow)));
+        let mut ask = async |path: &str| router.call(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+        let late = ask("/a").await;
+        assert_eq!(
+            (late.status(), &late.headers()["content-type"]),
+            (StatusCode::SERVICE_UNAVAILABLE, &"application/problem+json".parse().unwrap())
+        );
+        let body: serde_json::Value = serde_json::from_slice(&to_bytes(late.into_body(), 4096).await.unwrap()).unwrap();
+        assert_eq!(body["code"], "timed-out");
+        assert_eq!(ask("/b").await.status(), StatusCode::OK);
+    }
 }

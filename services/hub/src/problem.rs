@@ -47,15 +47,17 @@ impl Problem {
             "too-many-commands" => StatusCode::TOO_MANY_REQUESTS,
             "out-of-reach" => StatusCode::FORBIDDEN,
             "unknown-device" | "unknown-site" => StatusCode::NOT_FOUND,
-            "undecodable" | "internal" => StatusCode::INTERNAL_SERVER_ERROR,
+            "undecodable" | "internal" | "too-large" => StatusCode::INTERNAL_SERVER_ERROR,
             "invalid" => StatusCode::BAD_REQUEST,
             _ => StatusCode::CONFLICT,
         };
-        Self::new(status, &outcome.code, format!("{}: expected {}, seen {}", outcome.guard, outcome.expected, outcome.seen))
+        let problem = Self::new(status, &outcome.code, format!("{}: expected {}, seen {}", outcome.guard, outcome.expected, outcome.seen))
             .with("guard", json!(outcome.guard))
             .with("expected", json!(outcome.expected))
             .with("seen", json!(outcome.seen))
-            .with("helps", json!(outcome.helps))
+            .with("helps", json!(outcome.helps));
+        // A day's commands make room one by one.
+        if status == StatusCode::TOO_MANY_REQUESTS { problem.header("retry-after", "3600") } else { problem }
     }
 
     /// Adds a member.
@@ -81,12 +83,10 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let Inner { status, code, detail, mut more, headers } = *self.0;
-        let r#type = format!("urn:fleet-manager:problem:{code}");
+        // A name, relative to the API; nothing need be there.
+        let r#type = format!("/problems/{code}").parse::<axum::http::Uri>().unwrap_or_default();
         more.insert("code".into(), json!(code));
-        let mut details = ProblemDetails::from_status_code(status).with_detail(detail).with_extensions(more);
-        if let Ok(uri) = r#type.parse::<axum::http::Uri>() {
-            details = details.with_type(uri);
-        }
+        let details = ProblemDetails::from_status_code(status).with_type(r#type).with_detail(detail).with_extensions(more);
         (headers, details).into_response()
     }
 }

@@ -7,7 +7,8 @@ use fleet_schemas::{Effect, SiteId, Source, Timestamp};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// `meta` of a list: how old it is, and how fresh each source.
+/// `meta` of a list: how old it is, and how fresh each source. When a source was last looked at is known to the leader of its site
+/// alone; the journal keeps the changes.
 pub(crate) fn meta(reads: &Reads, reference: &Reference, now: Timestamp) -> Value {
     let lag = reads.lag();
     let known = lag != Duration::MAX;
@@ -17,7 +18,7 @@ pub(crate) fn meta(reads: &Reads, reference: &Reference, now: Timestamp) -> Valu
         "lag_seconds": known.then_some(lag.as_secs_f64()),
         "sources": reference.sites.values().flat_map(|s| s.sources.iter().map(|(source, state)| json!({
             "site": s.id.as_str(), "source": source.as_str(), "fresh": state.fresh,
-            "last_sweep_at": state.last_look_at.map(|t| t.to_string()),
+            "since": state.changed_at.to_string(),
         }))).collect::<Vec<_>>(),
     })
 }

@@ -126,11 +126,17 @@ impl Journal {
 
     /// Waits until every partition is led, or has stopped.
     pub async fn settled(&self) {
-        for status in &self.statuses {
-            let mut status = status.clone();
-            // A closed channel means that the loop is gone; the process is ending then.
-            let _ = status.wait_for(|s| matches!(s.phase, Phase::Leading | Phase::Stopped(_))).await;
+        for partition in 0..self.config.topics.partitions {
+            self.settled_at(partition).await;
         }
+    }
+
+    /// Waits until this partition is led, or has stopped; then says which.
+    pub async fn settled_at(&self, partition: u32) -> Option<Phase> {
+        let mut status = self.statuses.get(partition as usize)?.clone();
+        // A closed channel means that the loop is gone; the process is ending then.
+        let settled = status.wait_for(|s| matches!(s.phase, Phase::Leading | Phase::Stopped(_))).await.ok()?;
+        Some(settled.phase.clone())
     }
 
     /// The clock it runs on.

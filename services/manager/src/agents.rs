@@ -3,7 +3,7 @@
 use crate::configuration::Configuration;
 use crate::folder::Folder;
 use anyhow::Context;
-use fleet_satellite::{Outbox, Settings, Sink, SystemClock, drain, netbox, run, slurm};
+use fleet_satellite::{Outbox, Settings, Sink, SystemClock, drain, run};
 use fleet_schemas::BootId;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Notify, task::JoinSet};
@@ -23,13 +23,12 @@ pub fn start(
     let clock = Arc::new(SystemClock);
     let settings = Settings { boot: BootId(uuid::Uuid::new_v4()), look_deadline: None };
     for netbox in &configuration.netbox {
-        let agent = netbox::Agent::new(netbox.settings()?).with_context(|| format!("netbox {}", netbox.instance))?;
-        let running = run(agent, outbox.clone(), sink.clone(), clock.clone(), settings.clone(), Arc::new(Notify::new()), cancel.clone());
+        let running =
+            run(netbox.agent()?, outbox.clone(), sink.clone(), clock.clone(), settings.clone(), Arc::new(Notify::new()), cancel.clone());
         tasks.spawn(async { Ok(running.await?) });
     }
     for site in &configuration.sites {
-        if let Some(slurm) = site.slurm_settings()? {
-            let agent = slurm::Agent::new(slurm).with_context(|| format!("slurm of {}", site.name))?;
+        if let Some(agent) = site.slurm_agent()? {
             let running =
                 run(agent, outbox.clone(), sink.clone(), clock.clone(), settings.clone(), Arc::new(Notify::new()), cancel.clone());
             tasks.spawn(async { Ok(running.await?) });

@@ -1,6 +1,8 @@
 //! The command line.
 
+use crate::world;
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use fleet_schemas::Source;
 use std::{net::SocketAddr, path::PathBuf};
 
 /// The control plane of a bare-metal GPU fleet.
@@ -39,17 +41,23 @@ pub struct DevArgs {
     #[arg(long)]
     pub data: PathBuf,
     /// Address to listen on; loopback only. Port 0 = any free one.
-    #[arg(long, default_value = "127.0.0.1:8480")]
+    #[arg(long, default_value = "127.0.0.1:8480", value_parser = loopback)]
     pub listen: SocketAddr,
     /// A simulated world, e.g. `sites=2,devices=200,seed=1`; the default where no --config is given.
-    #[arg(long, value_name = "KEY=VALUE,…")]
-    pub sim: Option<String>,
+    #[arg(long, value_name = "KEY=VALUE,…", value_parser = world::options, conflicts_with = "config")]
+    pub sim: Option<fleet_sim::Options>,
     /// Real systems: a file with sites and sources.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Address for /metrics; loopback only.
-    #[arg(long)]
+    #[arg(long, value_parser = loopback)]
     pub metrics: Option<SocketAddr>,
+}
+
+/// `dev` listens on loopback only: its sample keys are for nobody else.
+fn loopback(text: &str) -> anyhow::Result<SocketAddr> {
+    let listen: SocketAddr = text.parse()?;
+    if listen.ip().is_loopback() { Ok(listen) } else { anyhow::bail!("dev listens on loopback only") }
 }
 
 /// `config …`.
@@ -97,7 +105,7 @@ pub enum ProjectionsCommand {
 #[derive(ClapArgs)]
 pub struct TranslateArgs {
     /// slurm or netbox.
-    pub system: String,
+    pub system: Source,
     /// The recorded answer: a bare body, or an exchange `{request, response}`.
     pub file: PathBuf,
     /// SLURM's API version, where the body does not name it.

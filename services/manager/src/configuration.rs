@@ -1,10 +1,17 @@
 //! The configuration file: sites with their sources, and the NetBoxes. Unknown keys are refused; `FM_CFG__…` overrides.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use fleet_lifecycle::{self as decider, Decider, Fleet, Reference, Request};
 use fleet_satellite::{SlurmLink, netbox, slurm};
-use fleet_schemas::{Dhcp, Mode, Provisioner, RegisterSite, RoleProfile, Scheduler, SetRoleProfile, SiteId, Source, SourceConfig};
+use fleet_schemas::{
+    Actor, DecisionId, Dhcp, Mode, Provisioner, RegisterSite, RoleProfile, Scheduler, SetRoleProfile, SiteId, Source, SourceConfig,
+    StreamId, Timestamp,
+};
 use serde::Deserialize;
-use std::{collections::BTreeMap, path::Path, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, collections::BTreeSet, path::Path, path::PathBuf, time::Duration};
+
+/// The longest span in seconds; more is a slip.
+const YEAR: u64 = 366 * 24 * 3600;
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
@@ -136,8 +143,12 @@ fn slurm_link() -> String {
 }
 
 impl Configuration {
-    /// Reads the file; relative paths in it count from it.
+    /// Reads the file; relative paths in it count from it. What is wrong is said without what could be a password.
     pub fn read(file: &Path) -> anyhow::Result<Self> {
+        Self::load(file).map_err(|e| anyhow!(without_userinfo(&format!("{e:#}"))))
+    }
+
+    fn load(file: &Path) -> anyhow::Result<Self> {
         let name = file.display().to_string();
         if !file.exists() {
             bail!("{name}: no such file");
@@ -157,33 +168,43 @@ impl Configuration {
         Ok(read)
     }
 
+    /// Refuses whatever `dev` would: the agents are made, and the decider is asked.
     fn verify(&self) -> anyhow::Result<()> {
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = BTreeSet::new();
         for site in &self.sites {
-            site.id()?;
             if !names.insert(&site.name) {
                 bail!("site {} is listed twice", site.name);
             }
-            site.roles
-                .iter()
-                .try_for_each(|(role, r)| r.profile().map(|_| ()).with_context(|| format!("site {}, role {role}", site.name)))?;
+            if let Some(slurm) = &site.slurm {
+                positive(&[("deadline_seconds", slurm.deadline_seconds)]).with_context(|| format!("slurm of {}", site.name))?;
+            }
+            site.slurm_agent()?;
         }
-        let mut bound = std::collections::BTreeMap::new();
+        positive(&[("resync_seconds", self.resync_seconds)])?;
+        let (mut bound, mut instances) = (BTreeMap::new(), BTreeSet::new());
         for netbox in &self.netbox {
-            netbox.link()?;
+            let instance = &netbox.instance;
+            // Devices' ids are made of it: two NetBoxes under one name would share devices.
+            if instance.trim().is_empty() || instance.trim() != instance || !instances.insert(instance) {
+                bail!("netbox `{instance}`: an instance has a name of its own, without blanks around it");
+            }
+            let (sweep, window, deadline) = (netbox.sweep_seconds, netbox.window_seconds, netbox.deadline_seconds);
+            let spans = [("sweep_seconds", sweep), ("window_seconds", window), ("deadline_seconds", deadline)];
+            positive(&spans).with_context(|| format!("netbox {instance}"))?;
+            netbox.agent()?;
             for site in &netbox.sites {
                 if !names.contains(site) {
-                    bail!("netbox {}: site {site} is not listed under sites", netbox.instance);
+                    bail!("netbox {instance}: site {site} is not listed under sites");
                 }
-                if let Some(other) = bound.insert(site, &netbox.instance) {
-                    bail!("site {site} is bound to two NetBoxes, {other} and {}", netbox.instance);
+                if let Some(other) = bound.insert(site, instance) {
+                    bail!("site {site} is bound to two NetBoxes, {other} and {instance}");
                 }
             }
         }
-        match self.sites.iter().find(|s| !bound.contains_key(&s.name)) {
-            Some(site) => bail!("site {} is bound to no NetBox; name it in a NetBox's `sites`", site.name),
-            None => Ok(()),
+        if let Some(site) = self.sites.iter().find(|s| !bound.contains_key(&s.name)) {
+            bail!("site {} is bound to no NetBox; name it in a NetBox's `sites`", site.name);
         }
+        self.commands()?.into_iter().try_for_each(|(site, register, profiles)| accepted(&site, register, profiles))
     }
 
     /// The commands that make the site streams say what this file says.
@@ -199,10 +220,43 @@ impl Configuration {
             });
             let profiles: anyhow::Result<Vec<_>> =
                 site.roles.iter().map(|(role, r)| Ok(SetRoleProfile { role: role.clone(), profile: r.profile()? })).collect();
-            out.push((site.id()?, RegisterSite { sources: sources.collect() }, profiles?));
+            let profiles = profiles.with_context(|| format!("site {}", site.name))?;
+            out.push((site.id()?, RegisterSite { sources: sources.collect() }, profiles));
         }
         Ok(out)
     }
+}
+
+/// `http://user:password@host` as `http://@host`.
+fn without_userinfo(text: &str) -> String {
+    let mut parts = text.split("://");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| {
+        let end = part.find(|c: char| c.is_whitespace() || c == '/').unwrap_or(part.len());
+        format!("{out}://{}", &part[part[..end].rfind('@').unwrap_or(0)..])
+    })
+}
+
+fn positive(spans: &[(&str, u64)]) -> anyhow::Result<()> {
+    match spans.iter().find(|(_, seconds)| !(1..=YEAR).contains(seconds)) {
+        Some((name, seconds)) => bail!("{name} is {seconds}; 1 to {YEAR}"),
+        None => Ok(()),
+    }
+}
+
+/// Whether the decider takes these for a site that it does not know yet.
+fn accepted(site: &SiteId, register: RegisterSite, profiles: Vec<SetRoleProfile>) -> anyhow::Result<()> {
+    let (stream, reference, actor) = (StreamId::Site(site.clone()), Reference::default(), Actor::system("configuration"));
+    let (now, decision) = (Timestamp::default(), DecisionId(uuid::Uuid::nil()));
+    let (stream, actor, reference) = (&stream, &actor, &reference);
+    let ctx = decider::Context { now, stream, version: 0, decision, actor, reason: "", reference, leading_since: now };
+    let mut state = Fleet::new(stream);
+    for ask in std::iter::once(register.into()).chain(profiles.into_iter().map(Into::into)) {
+        let events = Fleet::decide(&state, &Request { ask, expected_version: None }, &ctx)
+            .map_err(|r| anyhow!("site {site}: {}: expected {}, seen {}; {}", r.code, r.expected, r.seen, r.helps))?;
+        events.iter().for_each(|event| Fleet::evolve(&mut state, event, now));
+    }
+    Ok(())
 }
 
 impl Site {
@@ -211,17 +265,18 @@ impl Site {
         Ok(self.name.parse()?)
     }
 
-    /// What its SLURM agent needs.
-    pub fn slurm_settings(&self) -> anyhow::Result<Option<slurm::Settings>> {
+    /// Its SLURM agent.
+    pub fn slurm_agent(&self) -> anyhow::Result<Option<slurm::Agent>> {
         let Some(s) = &self.slurm else { return Ok(None) };
-        Ok(Some(slurm::Settings {
+        let settings = slurm::Settings {
             site: self.id()?,
             url: s.url.clone(),
             user: s.user.clone(),
             jwt_file: s.jwt_file.clone(),
             interval: Duration::from_secs(s.interval_seconds),
             deadline: Duration::from_secs(s.deadline_seconds),
-        }))
+        };
+        slurm::Agent::new(settings).map(Some).with_context(|| format!("slurm of {}", self.name))
     }
 }
 
@@ -250,10 +305,10 @@ impl Netbox {
         }
     }
 
-    /// What its agent needs.
-    pub fn settings(&self) -> anyhow::Result<netbox::Settings> {
+    /// Its agent.
+    pub fn agent(&self) -> anyhow::Result<netbox::Agent> {
         let sites: Result<Vec<SiteId>, _> = self.sites.iter().map(|s| s.parse()).collect();
-        Ok(netbox::Settings {
+        let settings = netbox::Settings {
             instance: self.instance.clone(),
             url: self.url.clone(),
             token_file: self.token_file.clone(),
@@ -263,7 +318,8 @@ impl Netbox {
             window: Duration::from_secs(self.window_seconds),
             deadline: Duration::from_secs(self.deadline_seconds),
             slurm_link: self.link()?,
-        })
+        };
+        netbox::Agent::new(settings).with_context(|| format!("netbox {}", self.instance))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::sink::LocalSink;
 use crate::{agents, embedded, world};
 use anyhow::{Context, bail};
 use fleet_hub::Hub;
-use fleet_journal::{AskError, Journal};
+use fleet_journal::{AskError, Journal, Phase};
 use fleet_schemas::{Actor, Ask, Command, CommandId, MINUTE, OutcomeKind, SiteId, StreamId};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, task::JoinSet};
@@ -20,7 +20,8 @@ const STOP: Duration = Duration::from_secs(10);
 
 /// Runs until SIGINT or SIGTERM, or until any loop fails.
 pub async fn run(args: DevArgs) -> anyhow::Result<()> {
-    loopback(args.listen)?;
+    // Whatever is wrong with the arguments is said before anything is made.
+    let configured = args.config.as_deref().map(Configuration::read).transpose()?;
     let folder = Folder::open(&args.data)?;
     let cancel = CancellationToken::new();
     let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
@@ -45,47 +46,40 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     let watching = (generations.clone(), cancel.clone());
     tasks.spawn(async move { Ok(watching.0.watch(watching.1).await?) });
 
-    let sim = match &args.config {
-        Some(_) if args.sim.is_some() => bail!("--sim and --config exclude each other"),
-        Some(_) => None,
-        None => Some(fleet_sim::start(world::options(args.sim.as_deref())?).await.context("the simulated world did not start")?),
-    };
-    let configuration = match (&args.config, &sim) {
-        (Some(file), _) => Configuration::read(file)?,
-        (None, Some(sim)) => world::configuration(sim, &folder)?,
-        (None, None) => bail!("neither a configuration nor a simulated world"),
+    let (configuration, sim) = match configured {
+        Some(configuration) => (configuration, None),
+        None => {
+            let sim = fleet_sim::start(args.sim.unwrap_or_default()).await.context("the simulated world did not start")?;
+            (world::configuration(&sim, &folder)?, Some(sim))
+        }
     };
     register(&journal, &configuration).await?;
     let sink = Arc::new(LocalSink { journal: journal.clone(), generations: generations.clone() });
-    agents::start(&configuration, &folder, sink, &mut tasks, &cancel)?;
+    let (mut looking, end_looking) = (JoinSet::new(), cancel.child_token());
+    agents::start(&configuration, &folder, sink, &mut looking, &end_looking)?;
     if let Some(sim) = &sim {
         sim.follow_plans(Arc::new(world::OpenPlans { generations: generations.clone() }));
     }
     greet(&folder, &url, sim.is_some())?;
 
-    let outcome = wait(&mut tasks, &mut loops).await;
-    cancel.cancel();
+    let outcome = wait(&mut tasks, &mut looking, &mut loops).await;
     let stopped = tokio::time::timeout(STOP, async {
+        // The agents first: what they hand over is read by leaders that still lead.
+        end_looking.cancel();
+        while looking.join_next().await.is_some() {}
+        cancel.cancel();
         while tasks.join_next().await.is_some() {}
         while loops.join_next().await.is_some() {}
     });
     if stopped.await.is_err() {
+        cancel.cancel();
         tracing::warn!("not everything stopped within {} s", STOP.as_secs());
     }
     outcome
 }
 
-fn loopback(listen: SocketAddr) -> anyhow::Result<()> {
-    if listen.ip().is_loopback() {
-        Ok(())
-    } else {
-        bail!("--listen {listen}: dev listens on loopback only; its sample keys are for nobody else")
-    }
-}
-
 fn metrics(listen: Option<SocketAddr>) -> anyhow::Result<()> {
     let Some(listen) = listen else { return Ok(()) };
-    loopback(listen)?;
     metrics_exporter_prometheus::PrometheusBuilder::new().with_http_listener(listen).install().context("--metrics")
 }
 
@@ -102,6 +96,10 @@ fn serve(listener: TcpListener, hub: Hub, tasks: &mut JoinSet<anyhow::Result<()>
 
 /// Makes the site streams say what the configuration says.
 async fn register(journal: &Journal, configuration: &Configuration) -> anyhow::Result<()> {
+    if let Some(Phase::Stopped(why)) = journal.settled_at(0).await {
+        tracing::error!(why, "the sites are in a partition that has stopped: they stay as they are, and what still works goes on");
+        return Ok(());
+    }
     for (site, register, profiles) in configuration.commands()? {
         ask(journal, &site, register.into()).await.with_context(|| format!("site {site}"))?;
         for profile in profiles {
@@ -152,13 +150,18 @@ fn greet(folder: &Folder, url: &str, simulated: bool) -> anyhow::Result<()> {
 }
 
 /// Until a signal, or until any loop ends by itself: restart is the recovery path.
-async fn wait(tasks: &mut JoinSet<anyhow::Result<()>>, loops: &mut JoinSet<Result<(), fleet_log::Error>>) -> anyhow::Result<()> {
+async fn wait(
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+    looking: &mut JoinSet<anyhow::Result<()>>,
+    loops: &mut JoinSet<Result<(), fleet_log::Error>>,
+) -> anyhow::Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     loop {
         tokio::select! {
             _ = tokio::signal::ctrl_c() => return Ok(()),
             _ = terminate.recv() => return Ok(()),
             Some(ended) = tasks.join_next() => ended.context("a loop panicked")?.context("a loop failed")?,
+            Some(ended) = looking.join_next() => ended.context("an agent panicked")?.context("an agent failed")?,
             Some(ended) = loops.join_next() => ended.context("a loop of the journal panicked")?.context("the journal failed")?,
         }
     }

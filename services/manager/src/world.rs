@@ -15,19 +15,22 @@ const INTERVAL: u64 = 3;
 const SWEEP: u64 = 60;
 
 /// `sites=2,devices=200,seed=1,people=true,pace=1`.
-pub fn options(text: Option<&str>) -> anyhow::Result<Options> {
+pub fn options(text: &str) -> anyhow::Result<Options> {
     let mut options = Options::default();
-    for part in text.unwrap_or_default().split(',').filter(|p| !p.is_empty()) {
-        let (key, value) = part.split_once('=').with_context(|| format!("--sim: `{part}`: expected key=value"))?;
-        let number = || value.parse().with_context(|| format!("--sim: {key}={value}: expected a number"));
+    for part in text.split(',').filter(|p| !p.is_empty()) {
+        let (key, value) = part.split_once('=').with_context(|| format!("`{part}`: expected key=value"))?;
+        let number = || value.parse().with_context(|| format!("{key}={value}: expected a number"));
         match key {
             "sites" => options.sites = number()?,
             "devices" => options.devices = number()?,
-            "seed" => options.seed = value.parse().with_context(|| format!("--sim: seed={value}"))?,
-            "people" => options.people = value.parse().with_context(|| format!("--sim: people={value}: true or false"))?,
-            "pace" => options.pace = value.parse().with_context(|| format!("--sim: pace={value}"))?,
-            other => bail!("--sim: there is no `{other}`; there are: sites, devices, seed, people, pace"),
+            "seed" => options.seed = value.parse().with_context(|| format!("seed={value}: expected a number"))?,
+            "people" => options.people = value.parse().with_context(|| format!("people={value}: true or false"))?,
+            "pace" => options.pace = value.parse().with_context(|| format!("pace={value}: expected a number"))?,
+            other => bail!("there is no `{other}`; there are: sites, devices, seed, people, pace"),
         }
+    }
+    if options.sites == 0 || !(options.pace.is_finite() && options.pace > 0.0) {
+        bail!("sites and pace are more than 0");
     }
     Ok(options)
 }

@@ -82,7 +82,7 @@ fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
     }
 }
 
-/// Denials are counted and told; the rate is the log's to limit.
+/// Every denial is counted and told.
 fn denied(parts: &Parts, client: &str, reason: &'static str) {
     metrics::counter!("fm_auth_denied_total", "reason" => reason).increment(1);
     tracing::warn!(client, reason, method = %parts.method, path = parts.uri.path(), "denied");

@@ -8,14 +8,17 @@ use fleet_journal::AskError;
 use fleet_lifecycle::baseline::propose;
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Reference, Refusal, Request};
 use fleet_projections::{DeviceDoc, DeviceFilter};
-use fleet_schemas::{Baseline, DecisionId, DeviceId, OutcomeKind, Phase, SiteId, StreamId, Timestamp};
+use fleet_schemas::{Baseline, Command, CommandId, DecisionId, DeviceId, OutcomeKind, Phase, SiteId, StreamId, Timestamp};
 use futures::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::mpsc, time::Instant, time::timeout_at};
 
 /// Devices decided at the same time.
 const WIDTH: usize = 64;
+/// How long the answer waits: less than `fmctl` and the usual proxies do.
+const PATIENCE: Duration = Duration::from_secs(45);
 /// Devices that one confirmation may name.
 const MOST: usize = 5000;
 
@@ -83,11 +86,20 @@ struct Confirmed {
     phase: String,
 }
 
+/// What the devices are confirmed with.
+struct Confirmation {
+    hub: Arc<Hub>,
+    principal: Principal,
+    site: SiteId,
+    reason: String,
+}
+
 pub(crate) async fn confirm(
     granted: Granted<SiteUpdate>,
     State(hub): State<Arc<Hub>>,
     Path(site): Path<String>,
     uri: Uri,
+    headers: HeaderMap,
     Whole(bytes): Whole,
 ) -> Result<Json<Value>, Problem> {
     query::params(&uri, &[])?;
@@ -99,13 +111,35 @@ pub(crate) async fn confirm(
     if body.devices.is_empty() || body.devices.len() > MOST {
         return Err(Problem::invalid("devices", format!("1 to {MOST} devices")));
     }
-    let asked: Result<Vec<_>, _> = body.devices.iter().enumerate().map(|(i, c)| parse(i, c)).collect();
-    let (hub, principal) = (&hub, &granted.principal);
-    let (site, reason) = (&site, body.reason.as_str());
-    let results: Vec<_> =
-        stream::iter(asked?).map(|(id, phase)| one(hub, principal, site, id, phase, reason)).buffered(WIDTH).collect().await;
-    let accepted = results.iter().filter(|r| r["result"] == "accepted").count();
-    Ok(Json(json!({"items": results, "accepted": accepted, "refused": results.len() - accepted})))
+    let asked: Vec<_> = body.devices.iter().enumerate().map(|(i, c)| parse(i, c)).collect::<Result<_, _>>()?;
+    // A repeat with the same key repeats no device's command.
+    let command = |id: &DeviceId| commands::command_id(&granted.principal, &format!("{} {id}", uri.path()), &headers);
+    let commands: Vec<_> = asked.iter().map(|(id, _)| command(id)).collect::<Result<_, _>>()?;
+    let mut results: Vec<_> = asked.iter().map(|(id, _)| json!({"id": id.to_string(), "result": "pending"})).collect();
+    let confirmation = Confirmation { hub, principal: granted.principal, site, reason: body.reason };
+    let work = asked.into_iter().zip(commands).enumerate().map(|(i, ((id, phase), command))| (i, id, phase, command)).collect();
+    let mut told = start(confirmation, work);
+    let until = Instant::now() + PATIENCE;
+    while let Ok(Some((i, result))) = timeout_at(until, told.recv()).await {
+        results[i] = result;
+    }
+    let count = |word: &str| results.iter().filter(|r| r["result"] == word).count();
+    Ok(Json(json!({"accepted": count("accepted"), "refused": count("refused"), "pending": count("pending"), "items": results})))
+}
+
+/// Of its own, so that a caller who leaves does not leave it half done.
+fn start(confirmation: Confirmation, work: Vec<(usize, DeviceId, Phase, CommandId)>) -> mpsc::UnboundedReceiver<(usize, Value)> {
+    let (tell, told) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let confirmation = &confirmation;
+        let each = work.into_iter().map(|(i, id, phase, command)| async move { (i, confirmation.one(id, phase, command).await) });
+        let mut done = stream::iter(each).buffer_unordered(WIDTH);
+        while let Some(result) = done.next().await {
+            // Who asked may have left.
+            let _ = tell.send(result);
+        }
+    });
+    told
 }
 
 fn parse(i: usize, c: &Confirmed) -> Result<(DeviceId, Phase), Problem> {
@@ -114,23 +148,30 @@ fn parse(i: usize, c: &Confirmed) -> Result<(DeviceId, Phase), Problem> {
     Ok((id, phase))
 }
 
-async fn one(hub: &Hub, principal: &Principal, site: &SiteId, id: DeviceId, phase: Phase, reason: &str) -> Value {
-    let refused = |code: &str, detail: String| json!({"id": id.to_string(), "result": "refused", "code": code, "detail": detail});
-    let at_site = matches!(hub.reads().device_row(id).await, Ok(Some(row)) if row.site == site.as_str());
-    if !at_site {
-        return refused("not-found", format!("{site} has no such device"));
-    }
-    let ask = Baseline { phase }.into();
-    let command = commands::command(StreamId::Device(id), &ask, principal, reason, hub.journal.clock().now());
-    match hub.journal.ask(&command, hub.patience).await {
-        Ok(answer) if answer.decided.outcome.kind == OutcomeKind::Accepted => {
-            json!({"id": id.to_string(), "result": "accepted", "phase": phase.as_str(), "version": answer.decided.version})
+impl Confirmation {
+    async fn one(&self, id: DeviceId, phase: Phase, command: CommandId) -> Value {
+        let hub = &self.hub;
+        let refused = |code: &str, detail: String| json!({"id": id.to_string(), "result": "refused", "code": code, "detail": detail});
+        let at_site = matches!(hub.reads().device_row(id).await, Ok(Some(row)) if row.site == self.site.as_str());
+        if !at_site {
+            return refused("not-found", format!("{} has no such device", self.site));
         }
-        Ok(answer) => {
-            let o = &answer.decided.outcome;
-            refused(&o.code, format!("expected {}, seen {}", o.expected, o.seen))
+        let ask = Baseline { phase }.into();
+        let usual = commands::command(StreamId::Device(id), &ask, &self.principal, &self.reason, hub.journal.clock().now());
+        match hub.journal.ask(&Command { id: command, ..usual }, hub.patience).await {
+            Ok(answer) if answer.decided.outcome.kind == OutcomeKind::Accepted => {
+                json!({"id": id.to_string(), "result": "accepted", "phase": phase.as_str(), "version": answer.decided.version})
+            }
+            Ok(answer) => {
+                let o = &answer.decided.outcome;
+                refused(&o.code, format!("expected {}, seen {}", o.expected, o.seen))
+            }
+            Err(AskError::Pending) => json!({"id": id.to_string(), "result": "pending"}),
+            Err(AskError::IdReused) => refused("idempotency-key-reused", "this Idempotency-Key was used for another request".into()),
+            Err(AskError::NotStored(why)) => {
+                tracing::error!(why, "a command could not be stored");
+                refused("not-stored", "the command could not be stored; try again".into())
+            }
         }
-        Err(AskError::Pending) => json!({"id": id.to_string(), "result": "pending"}),
-        Err(e) => refused("not-stored", e.to_string()),
     }
 }

@@ -29,7 +29,7 @@ impl<S: Send + Sync> FromRequest<S> for Whole {
         }
         if read > LIMIT {
             let detail = format!("a body has at most {LIMIT} bytes");
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail).with("field", "body".into()));
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail).with("field", "body".into()));
         }
         Ok(Self(kept.into()))
     }

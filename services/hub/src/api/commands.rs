@@ -9,6 +9,7 @@ use axum::{
 };
 use fleet_journal::{Answer, AskError};
 use fleet_schemas::{Ask, Command, CommandId, HOUR, MINUTE, OutcomeKind, StreamId, Timestamp, verbs};
+use futures::FutureExt;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -55,8 +56,8 @@ pub(crate) async fn give(
         trace_id: trace_id(&headers),
         ..command(stream, &ask, &granted.principal, &body.reason, hub.journal.clock().now())
     };
-    let patience = if respond_async(&headers) { Duration::ZERO } else { hub.patience };
-    let answer = hub.journal.ask(&command, patience).await;
+    let asked = hub.journal.ask(&command, hub.patience);
+    let answer = if respond_async(&headers) { asked.now_or_never().unwrap_or(Err(AskError::Pending)) } else { asked.await };
     respond(&hub, &command, answer).await
 }
 
@@ -90,9 +91,10 @@ async fn respond(hub: &Hub, command: &Command, answer: Result<Answer, AskError>)
         Err(AskError::Pending) => {
             let body = json!({"command": command.id.to_string(), "state": "pending",
                 "detail": "not decided yet; the same request with the same Idempotency-Key asks again without doing it twice"});
-            let mut response = (StatusCode::ACCEPTED, Json(body)).into_response();
-            response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
-            Ok(response)
+            // There is no operation before the decision; the device shows what comes.
+            let StreamId::Device(id) = command.stream else { return Err(Problem::internal(&"a device's command has another stream")) };
+            let headers = [(header::LOCATION, format!("/api/v1/devices/{id}")), (header::RETRY_AFTER, "1".to_owned())];
+            Ok((StatusCode::ACCEPTED, headers, Json(body)).into_response())
         }
         Ok(answer) => decided(hub, command, &answer).await,
     }
@@ -127,7 +129,7 @@ async fn decided(hub: &Hub, command: &Command, answer: &Answer) -> Result<Respon
 }
 
 /// A repeat carries the same key and gets the same id, whoever answers it.
-fn command_id(principal: &Principal, path: &str, headers: &HeaderMap) -> Result<CommandId, Problem> {
+pub(crate) fn command_id(principal: &Principal, path: &str, headers: &HeaderMap) -> Result<CommandId, Problem> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(CommandId(Uuid::new_v4())) };
     let key = key.to_str().ok().filter(|k| (1..=200).contains(&k.len()));
     let key = key.ok_or_else(|| Problem::invalid("Idempotency-Key", "1 to 200 visible characters"))?;
@@ -144,7 +146,7 @@ fn not_after(text: Option<&str>, now: Timestamp) -> Result<Timestamp, Problem> {
 fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let version = value.to_str().ok().and_then(|v| v.strip_prefix("\"v")?.strip_suffix('"')?.parse().ok());
-    version.map(Some).ok_or_else(|| Problem::invalid("If-Match", "an ETag of ours: \"v<version>\""))
+    version.filter(|v| *v <= i64::MAX as u64).map(Some).ok_or_else(|| Problem::invalid("If-Match", "an ETag of ours: \"v<version>\""))
 }
 
 fn respond_async(headers: &HeaderMap) -> bool {

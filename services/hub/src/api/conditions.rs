@@ -1,6 +1,6 @@
 //! GET `/conditions`, `/devices/{id}/conditions`.
 
-use super::{devices, query};
+use super::{devices, filter, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
 use axum::{Json, extract::Path, extract::State, http::HeaderMap, http::Uri, response::Response};
@@ -19,7 +19,7 @@ pub(crate) async fn list(
     let params = query::params(&uri, &["filter", "limit", "cursor"])?;
     let limit = query::limit(&params)?;
     let text = params.get("filter").cloned().unwrap_or_default();
-    let given = query::filter(&text, &["type", "status"])?;
+    let given = filter::read(&text, &["type", "status"])?;
     let types = || condition_types().iter().map(|t| t.name).collect::<Vec<_>>().join(", ");
     let Some(r#type) = given.get("type") else {
         return Err(Problem::invalid("filter", format!("name a type: `type = SlurmSchedulable`; types are: {}", types())));
@@ -46,10 +46,9 @@ pub(crate) async fn list(
 }
 
 fn position(parts: &[String]) -> Result<(String, fleet_schemas::DeviceId, String), Problem> {
-    let bad = || Problem::invalid("cursor", "this is no cursor of ours");
     match parts {
-        [status, device, subject] => Ok((status.clone(), device.parse().map_err(|_| bad())?, subject.clone())),
-        _ => Err(bad()),
+        [status, device, subject] => Ok((status.clone(), device.parse().map_err(|_| query::bad_cursor())?, subject.clone())),
+        _ => Err(query::bad_cursor()),
     }
 }
 
@@ -78,6 +77,10 @@ pub(crate) async fn of_device(
     let reads = query::consistent(&hub, &headers).await?;
     let doc = devices::find(&reads, &granted.principal, &id).await?;
     let (reference, now) = (hub.journal.reference(), hub.journal.clock().now());
-    let items = doc.state.conditions.values().map(|c| render::condition(c, doc.state.site.as_ref(), &reference, now)).collect();
-    Ok(Json(render::list(items, None, render::meta(&reads, &reference, now))))
+    let item = |c| {
+        let mut item = render::condition(c, doc.state.site.as_ref(), &reference, now);
+        (item["device"], item["name"]) = (doc.state.id.to_string().into(), doc.state.name().into());
+        item
+    };
+    Ok(Json(render::list(doc.state.conditions.values().map(item).collect(), None, render::meta(&reads, &reference, now))))
 }

@@ -1,12 +1,13 @@
 //! GET `/devices`, `/devices/{id}`.
 
-use super::query;
+use super::{filter, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
 use axum::{Json, extract::Path, extract::State, http::HeaderMap, http::Uri, http::header, response::IntoResponse, response::Response};
 use fleet_projections::{DeviceDoc, DeviceFilter, ListCursor, Reads};
+use fleet_schemas::{Owner, Phase, SiteId};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{fmt::Display, str::FromStr, sync::Arc};
 
 const FIELDS: &[&str] = &["name", "site", "phase", "role", "owner", "rack"];
 
@@ -20,7 +21,7 @@ pub(crate) async fn list(
     let limit = query::limit(&params)?;
     let text = params.get("filter").cloned().unwrap_or_default();
     let reads = query::consistent(&hub, &headers).await?;
-    let filter = filter(&text, granted.principal.site_filter())?;
+    let filter = asked(&text, granted.principal.site_filter())?;
     let after = params.get("cursor").map(|c| cursor(c, &text)).transpose()?;
     let mut rows = reads.devices(&filter, after.as_ref(), limit + 1).await?;
     let more = rows.len() > limit as usize;
@@ -50,25 +51,38 @@ pub(crate) fn page(body: Value, next: Option<String>) -> Response {
     response
 }
 
-fn filter(text: &str, reach: Option<Vec<String>>) -> Result<DeviceFilter, Problem> {
-    let mut given = query::filter(text, FIELDS)?;
+fn asked(text: &str, reach: Option<Vec<String>>) -> Result<DeviceFilter, Problem> {
+    let mut given = filter::read(text, FIELDS)?;
     let mut take = |name: &str| given.remove(name);
-    let site = take("site");
+    let site = word::<SiteId>(take("site"))?;
     let sites = match (site, reach) {
         (Some(site), Some(reach)) => Some(reach.into_iter().filter(|s| *s == site).collect()),
         (Some(site), None) => Some(vec![site]),
         (None, reach) => reach,
     };
-    Ok(DeviceFilter { sites, name: take("name"), phase: take("phase"), role: take("role"), owner: take("owner"), rack: take("rack") })
+    Ok(DeviceFilter {
+        sites,
+        name: take("name"),
+        phase: word::<Phase>(take("phase"))?,
+        role: take("role"),
+        owner: word::<Owner>(take("owner"))?,
+        rack: take("rack"),
+    })
+}
+
+/// What no device can ever have is refused; an empty list would look like an answer.
+fn word<T: FromStr<Err: Display>>(value: Option<String>) -> Result<Option<String>, Problem> {
+    match value.as_deref().map(T::from_str) {
+        Some(Err(e)) => Err(Problem::invalid("filter", e.to_string())),
+        Some(Ok(_)) | None => Ok(value),
+    }
 }
 
 fn cursor(text: &str, question: &str) -> Result<ListCursor, Problem> {
     let parts = query::read_cursor(text, question)?;
     match parts.as_slice() {
-        [name, id] => {
-            Ok(ListCursor { name: name.clone(), id: id.parse().map_err(|_| Problem::invalid("cursor", "this is no cursor of ours"))? })
-        }
-        _ => Err(Problem::invalid("cursor", "this is no cursor of ours")),
+        [name, id] => Ok(ListCursor { name: name.clone(), id: id.parse().map_err(|_| query::bad_cursor())? }),
+        _ => Err(query::bad_cursor()),
     }
 }
 

@@ -43,7 +43,10 @@ async fn page(
     let doc = devices::find(&reads, &granted.principal, id).await?;
     let question = doc.state.id.to_string();
     let before = match params.get("cursor") {
-        Some(cursor) => query::read_cursor(cursor, &question)?.first().and_then(|o| o.parse().ok()),
+        Some(cursor) => match query::read_cursor(cursor, &question)?.as_slice() {
+            [offset] => Some(offset.parse().map_err(|_| query::bad_cursor())?),
+            _ => return Err(query::bad_cursor()),
+        },
         None => None,
     };
     let mut rows = reads.history(&StreamId::Device(doc.state.id), before, limit + 1).await?;

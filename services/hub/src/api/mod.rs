@@ -6,6 +6,7 @@ mod body;
 mod commands;
 mod conditions;
 mod devices;
+mod filter;
 pub(crate) mod health;
 mod history;
 mod operations;
@@ -35,10 +36,13 @@ pub(crate) fn routes() -> Routes {
         .get("/sites", sites::list)
         .get("/sites/{site}", sites::one)
         .get("/sites/{site}/baseline", baseline::preview)
-        .post("/sites/{site}/baseline", baseline::confirm)
         .get("/admin/parked", admin::parked)
         .get("/admin/projections", admin::projections)
-        .post("/admin/projections/rebuild", admin::rebuild)
+}
+
+/// Those that take as long as there is to do: nothing ends them from outside.
+pub(crate) fn long_routes() -> Routes {
+    Routes::default().post("/sites/{site}/baseline", baseline::confirm).post("/admin/projections/rebuild", admin::rebuild)
 }
 
 pub(crate) async fn not_found(uri: Uri) -> Problem {
@@ -49,14 +53,40 @@ pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", format!("{method} is not possible on {}", uri.path()))
 }
 
-/// Counts and times every request, by route and never by id.
+/// Counts and times every request, by route and never by what a caller can make up.
 pub(crate) async fn observe(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("none".to_owned(), |p| p.as_str().to_owned());
-    let method = request.method().to_string();
+    let method = label(request.method());
     let response = next.run(request).await;
     let status = response.status().as_u16().to_string();
     metrics::counter!("fm_http_requests_total", "route" => route.clone(), "method" => method, "status" => status).increment(1);
     metrics::histogram!("fm_http_request_duration_seconds", "route" => route).record(started.elapsed().as_secs_f64());
     response
+}
+
+/// A method as a label; a caller can make up any number of others.
+fn label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_made_up_method_makes_no_label() {
+        for (method, expected) in [("GET", "GET"), ("POST", "POST"), ("BREW", "other"), ("get", "other")] {
+            assert_eq!(label(&Method::from_bytes(method.as_bytes()).unwrap()), expected);
+        }
+    }
 }

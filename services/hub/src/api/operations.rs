@@ -38,10 +38,9 @@ pub(crate) async fn list(
 }
 
 fn position(parts: &[String]) -> Result<(Timestamp, OperationId), Problem> {
-    let bad = || Problem::invalid("cursor", "this is no cursor of ours");
     match parts {
-        [at, id] => Ok((Timestamp(at.parse().map_err(|_| bad())?), id.parse().map_err(|_| bad())?)),
-        _ => Err(bad()),
+        [at, id] => Ok((Timestamp(at.parse().map_err(|_| query::bad_cursor())?), id.parse().map_err(|_| query::bad_cursor())?)),
+        _ => Err(query::bad_cursor()),
     }
 }
 

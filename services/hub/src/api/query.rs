@@ -50,34 +50,14 @@ pub(crate) fn cursor(question: &str, parts: &[&str]) -> String {
 
 /// And back.
 pub(crate) fn read_cursor(text: &str, question: &str) -> Result<Vec<String>, Problem> {
-    let bad = |why: &str| Problem::invalid("cursor", why.to_owned());
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad("this is no cursor of ours"))?;
-    let (asked, parts): (String, Vec<String>) = serde_json::from_slice(&bytes).map_err(|_| bad("this is no cursor of ours"))?;
-    if asked == question { Ok(parts) } else { Err(bad("this cursor belongs to another filter; begin without one")) }
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad_cursor())?;
+    let (asked, parts): (String, Vec<String>) = serde_json::from_slice(&bytes).map_err(|_| bad_cursor())?;
+    if asked == question { Ok(parts) } else { Err(Problem::invalid("cursor", "this cursor belongs to another filter; begin without one")) }
 }
 
-/// `filter`: `field = value AND …`, values bare or in double quotes.
-pub(crate) fn filter(text: &str, known: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
-    let bad = |why: String| Problem::invalid("filter", why);
-    let mut out = BTreeMap::new();
-    for part in text.split(" AND ").map(str::trim).filter(|p| !p.is_empty()) {
-        let (field, value) =
-            part.split_once('=').ok_or_else(|| bad(format!("`{part}`: expected `field = value`, joined by AND; nothing else yet")))?;
-        let (field, value) = (field.trim(), value.trim());
-        if !known.contains(&field) {
-            return Err(bad(format!("there is no field `{field}`; there are: {}", known.join(", "))));
-        }
-        let bare = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
-        if bare.contains(['"', '(', ')']) || (bare == value && bare.contains(' ')) || bare.is_empty() {
-            return Err(bad(format!(
-                "`{part}`: the value is one word, or stands in double quotes; OR, NOT and brackets are not there yet"
-            )));
-        }
-        if out.insert(field.to_owned(), bare.to_owned()).is_some() {
-            return Err(bad(format!("`{field}` is given twice")));
-        }
-    }
-    Ok(out)
+/// A cursor that we did not make.
+pub(crate) fn bad_cursor() -> Problem {
+    Problem::invalid("cursor", "this is no cursor of ours")
 }
 
 /// The device that `text` names: a uuid, or a name that only one device has.

@@ -29,7 +29,7 @@ fn item(site: &Site) -> Value {
         .iter()
         .map(|(source, s)| {
             json!({
-                "source": source.as_str(), "fresh": s.fresh, "since": s.changed_at.to_string(), "last_sweep_at": s.last_look_at.map(|t| t.to_string()),
+                "source": source.as_str(), "fresh": s.fresh, "since": s.changed_at.to_string(),
                 "interval_seconds": s.config.interval_seconds, "fault": s.fault.map(|f| f.as_str()), "problem": s.problem, "epoch": s.epoch,
             })
         })
