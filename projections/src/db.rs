@@ -80,7 +80,10 @@ impl Db {
             // What is lost with the power is read again from the journal.
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(Duration::from_secs(10))
-            .pragma("cache_size", "-65536");
+            .pragma("cache_size", "-65536")
+            // A batch writes pages all over the file: checkpoints are worth their syncs only when many batches share them.
+            .pragma("wal_autocheckpoint", "4096")
+            .pragma("temp_store", "MEMORY");
         let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
         let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&write).await?;
         let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&write).await?;

@@ -1,7 +1,7 @@
 //! `make bench`: measures against the goals of the design and prints one table, which it also keeps in `docs/BENCHMARKS.md`.
 //!
 //! Everything is measured in one run on one machine: a figure means something beside the others of its run. Sizes come from
-//! `FM_BENCH_DEVICES` (100,000) and `FM_BENCH_DECISIONS` (1,000,000); `FM_BENCH_ONLY=commands` measures one thing, for a profiler.
+//! `FM_BENCH_DEVICES` (100,000) and `FM_BENCH_DECISIONS` (1,000,000); `FM_BENCH_ONLY=commands` or `observations` measures one thing, for a profiler.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on says why by panicking")]
 
@@ -28,9 +28,10 @@ async fn main() {
     floors::measure(&mut table);
     let bed = bed::Bed::new().await;
     bed.fill(devices, &mut table).await;
-    if std::env::var("FM_BENCH_ONLY").is_ok_and(|only| only == "commands") {
-        commands::measure(&bed, devices, &mut table).await;
-        return;
+    match std::env::var("FM_BENCH_ONLY").as_deref() {
+        Ok("commands") => return commands::measure(&bed, devices, &mut table).await,
+        Ok("observations") => return observations::measure(&bed, devices, &mut table).await,
+        _ => {}
     }
     observations::measure(&bed, devices, &mut table).await;
     commands::measure(&bed, devices, &mut table).await;
