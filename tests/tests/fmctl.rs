@@ -1,10 +1,15 @@
 //! What people type: the README's commands as they stand there, names of every kind, and what is refused before anything is done.
 
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use fleet_tests::{Running, binary, configure, crypto, repository};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use tempfile::TempDir;
 
 fn text(output: &Output) -> String {
@@ -43,6 +48,35 @@ async fn the_readme_does_what_it_says() {
         assert_eq!(output.status.code(), Some(expected), "{line}\n{}\n{}", text(&output), hub.log());
     }
     assert_eq!(hub.stop().await.unwrap(), Some(0));
+}
+
+/// A wait outlives its token: the hub here takes the second one only once the first has been used.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_ended_meanwhile_is_fetched_anew() {
+    crypto();
+    let folder = TempDir::new().unwrap();
+    let hub = Running::start(&folder.path().join("data"), &["--sim", "sites=1,devices=1,people=false"]).await.unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (issued, asked) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let metadata = json!({"issuer": url, "token_endpoint": format!("{url}/oauth/token")});
+    let token = move || async move { Json(json!({"access_token": format!("t{}", issued.fetch_add(1, SeqCst) + 1)})) };
+    let device = move |headers: HeaderMap| async move {
+        match (headers["authorization"].to_str().unwrap(), asked.fetch_add(1, SeqCst)) {
+            ("Bearer t1", 0) => (StatusCode::OK, Json(json!({"lifecycle": {"phase": "Draining"}}))),
+            ("Bearer t2", _) => (StatusCode::OK, Json(json!({"lifecycle": {"phase": "Ready"}}))),
+            _ => (StatusCode::UNAUTHORIZED, Json(json!({"detail": "the token has expired"}))),
+        }
+    };
+    let router = Router::new()
+        .route("/.well-known/oauth-authorization-server", get(move || async move { Json(metadata) }))
+        .route("/oauth/token", post(token))
+        .route("/api/v1/devices/gpu001", get(device));
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let context = fs::read_to_string(hub.context()).unwrap().replace(&hub.url, &url);
+    fs::write(hub.context(), context).unwrap();
+    let output = hub.fmctl(&["wait", "device/gpu001", "--for", "phase=Ready", "--timeout", "30s"]).await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
 }
 
 /// A name is one segment of a path, whatever is in it: `x/../gpu009` once drained gpu009.
