@@ -1,7 +1,7 @@
 //! `make bench`: measures against the goals of the design and prints one table, which it also keeps in `docs/BENCHMARKS.md`.
 //!
 //! Everything is measured in one run on one machine: a figure means something beside the others of its run. Sizes come from
-//! `FM_BENCH_DEVICES` (100,000) and `FM_BENCH_DECISIONS` (1,000,000); `FM_BENCH_ONLY=commands` or `observations` measures one thing, for a profiler.
+//! `FM_BENCH_DEVICES` (100,000) and `FM_BENCH_DECISIONS` (1,000,000); `FM_BENCH_ONLY=commands`, `observations` or `reads` measures one thing, for a profiler.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on says why by panicking")]
 
@@ -31,6 +31,7 @@ async fn main() {
     match std::env::var("FM_BENCH_ONLY").as_deref() {
         Ok("commands") => return commands::measure(&bed, devices, &mut table).await,
         Ok("observations") => return observations::measure(&bed, devices, &mut table).await,
+        Ok("reads") => return reads::measure(&bed, devices, &mut table).await,
         _ => {}
     }
     observations::measure(&bed, devices, &mut table).await;
