@@ -144,6 +144,8 @@ async fn unknown_parameters_fields_and_cursors_are_refused_by_name() {
         let answer = bed.api.send(Method::GET, &format!("/api/v1{path}"), None, &[]).await.unwrap();
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
     }
+    let answer = bed.api.send(Method::GET, "/api/v1/devices/%FF", None, &[]).await.unwrap();
+    assert_eq!((answer.status, &answer.body["field"]), (StatusCode::BAD_REQUEST, &json!("path")), "no UTF-8");
     let answer = bed.api.send(Method::DELETE, "/api/v1/devices", None, &[]).await.unwrap();
     assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
 }

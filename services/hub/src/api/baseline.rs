@@ -1,9 +1,9 @@
 //! GET, POST `/sites/{site}/baseline`: taking over a fleet that already runs. Preview, then confirm by list.
 
-use super::{body::Whole, commands, query};
+use super::{body::Whole, commands, named::Named, query};
 use crate::access::{Granted, Principal, SiteRead, SiteUpdate};
 use crate::{Hub, Problem};
-use axum::{Json, extract::Path, extract::State, http::HeaderMap, http::Uri};
+use axum::{Json, extract::State, http::HeaderMap, http::Uri};
 use fleet_journal::AskError;
 use fleet_lifecycle::baseline::propose;
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Reference, Refusal, Request};
@@ -25,7 +25,7 @@ const MOST: usize = 5000;
 pub(crate) async fn preview(
     granted: Granted<SiteRead>,
     State(hub): State<Arc<Hub>>,
-    Path(site): Path<String>,
+    Named(site): Named,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
@@ -97,7 +97,7 @@ struct Confirmation {
 pub(crate) async fn confirm(
     granted: Granted<SiteUpdate>,
     State(hub): State<Arc<Hub>>,
-    Path(site): Path<String>,
+    Named(site): Named,
     uri: Uri,
     headers: HeaderMap,
     Whole(bytes): Whole,

@@ -1,12 +1,9 @@
 //! POST `/devices/{id}/commands`: a request, and its decision.
 
-use super::{body::Whole, devices, query};
+use super::{body::Whole, devices, named::Named, query};
 use crate::access::{Granted, LifecycleCreate, Principal};
 use crate::{Hub, Problem};
-use axum::{
-    Json, extract::Path, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse,
-    response::Response,
-};
+use axum::{Json, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse, response::Response};
 use fleet_journal::{Answer, AskError};
 use fleet_schemas::{Ask, Command, CommandId, HOUR, MINUTE, OutcomeKind, StreamId, Timestamp, verbs};
 use futures::FutureExt;
@@ -34,7 +31,7 @@ struct Body {
 pub(crate) async fn give(
     granted: Granted<LifecycleCreate>,
     State(hub): State<Arc<Hub>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     uri: Uri,
     headers: HeaderMap,
     Whole(bytes): Whole,

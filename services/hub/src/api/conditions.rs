@@ -1,9 +1,9 @@
 //! GET `/conditions`, `/devices/{id}/conditions`.
 
-use super::{devices, filter, query};
+use super::{devices, filter, named::Named, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
-use axum::{Json, extract::Path, extract::State, http::HeaderMap, http::Uri, response::Response};
+use axum::{Json, extract::State, http::HeaderMap, http::Uri, response::Response};
 use fleet_lifecycle::{Reference, condition_type, condition_types};
 use fleet_projections::ConditionRow;
 use fleet_schemas::{SiteId, Source, Timestamp};
@@ -69,7 +69,7 @@ fn item(r: &ConditionRow, reference: &Reference, now: Timestamp) -> Value {
 pub(crate) async fn of_device(
     granted: Granted<DeviceRead>,
     State(hub): State<Arc<Hub>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {

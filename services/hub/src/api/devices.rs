@@ -1,9 +1,9 @@
 //! GET `/devices`, `/devices/{id}`.
 
-use super::{filter, query};
+use super::{filter, named::Named, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
-use axum::{Json, extract::Path, extract::State, http::HeaderMap, http::Uri, http::header, response::IntoResponse, response::Response};
+use axum::{Json, extract::State, http::HeaderMap, http::Uri, http::header, response::IntoResponse, response::Response};
 use fleet_projections::{DeviceDoc, DeviceFilter, ListCursor, Reads};
 use fleet_schemas::{Owner, Phase, SiteId};
 use serde_json::Value;
@@ -96,7 +96,7 @@ pub(crate) async fn find(reads: &Reads, granted: &crate::access::Principal, text
 pub(crate) async fn one(
     granted: Granted<DeviceRead>,
     State(hub): State<Arc<Hub>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

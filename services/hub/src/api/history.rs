@@ -1,9 +1,9 @@
 //! GET `/devices/{id}/history` (decisions) and `/timeline` (people's reading of them).
 
-use super::{devices, query};
+use super::{devices, named::Named, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render, telling};
-use axum::{extract::Path, extract::State, http::HeaderMap, http::Uri, response::Response};
+use axum::{extract::State, http::HeaderMap, http::Uri, response::Response};
 use fleet_projections::HistoryRow;
 use fleet_schemas::{StreamId, payload_to_json};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) async fn history(
     granted: Granted<DeviceRead>,
     State(hub): State<Arc<Hub>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -22,7 +22,7 @@ pub(crate) async fn history(
 pub(crate) async fn timeline(
     granted: Granted<DeviceRead>,
     State(hub): State<Arc<Hub>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

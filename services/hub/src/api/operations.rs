@@ -1,9 +1,9 @@
 //! GET `/operations`, `/operations/{id}`.
 
-use super::{devices, query};
+use super::{devices, named::Named, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
-use axum::{Json, extract::Path, extract::State, http::HeaderMap, http::Uri, response::Response};
+use axum::{Json, extract::State, http::HeaderMap, http::Uri, response::Response};
 use fleet_projections::{OperationFilter, OperationRow};
 use fleet_schemas::{OperationId, OperationState, Timestamp};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn position(parts: &[String]) -> Result<(Timestamp, OperationId), Problem> {
 pub(crate) async fn one(
     granted: Granted<DeviceRead>,
     State(hub): State<Arc<Hub>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {

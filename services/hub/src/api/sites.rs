@@ -1,9 +1,9 @@
 //! GET `/sites`, `/sites/{site}`.
 
-use super::query;
+use super::{named::Named, query};
 use crate::access::{DeviceRead, Granted, SiteRead};
 use crate::{Hub, Problem, render};
-use axum::{Json, extract::Path, extract::State, http::HeaderMap, http::Uri};
+use axum::{Json, extract::State, http::HeaderMap, http::Uri};
 use fleet_lifecycle::Site;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn item(site: &Site) -> Value {
 pub(crate) async fn one(
     granted: Granted<SiteRead>,
     State(hub): State<Arc<Hub>>,
-    Path(site): Path<String>,
+    Named(site): Named,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {

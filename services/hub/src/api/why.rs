@@ -1,9 +1,9 @@
 //! GET `/devices/{id}/why`: what it waits for, and what may be asked of it now.
 
-use super::{devices, query};
+use super::{devices, named::Named, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
-use axum::{Json, extract::Path, extract::State, http::HeaderMap, http::Uri};
+use axum::{Json, extract::State, http::HeaderMap, http::Uri};
 use fleet_lifecycle::why::{Verdict, verdicts};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) async fn why(
     granted: Granted<DeviceRead>,
     State(hub): State<Arc<Hub>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
