@@ -55,6 +55,9 @@ pub enum Error {
         /// The partition.
         partition: u32,
     },
+    /// Nobody feeds the generation that serves: a rebuild stopped its feed and could not begin it again.
+    #[error("the read model is no longer fed; the log says why; a restart goes on from where it stands")]
+    Unfed,
     /// A stored value cannot be read.
     #[error("read model: {0}")]
     Corrupt(String),

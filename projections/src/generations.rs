@@ -118,7 +118,8 @@ impl Generations {
         Ok(())
     }
 
-    /// Waits until the feed of the serving generation ends by itself, which is a fault. For the process that owns it.
+    /// Waits until the feed of the serving generation ends by itself, or could not be begun again after a rebuild: both are faults. For
+    /// the process that owns it, which has begun the feed.
     pub async fn watch(&self, cancel: CancellationToken) -> Result<(), Error> {
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         loop {
@@ -127,8 +128,10 @@ impl Generations {
                 _ = tick.tick() => {}
             }
             let mut active = self.active.lock().await;
-            if active.feed.as_ref().is_some_and(|(_, task)| task.is_finished()) {
-                return self.pause(&mut active).await;
+            match &active.feed {
+                Some((_, task)) if task.is_finished() => return self.pause(&mut active).await,
+                Some(_) => {}
+                None => return Err(Error::Unfed),
             }
         }
         let mut active = self.active.lock().await;

@@ -115,6 +115,7 @@ impl<'a> Lead<'a> {
         self.desk.status.send_modify(|s| {
             (s.beat, s.term) = (Instant::now(), self.term);
             s.stats.decisions = self.tail.ledger.decisions;
+            (s.stats.commands, s.stats.observations) = (self.passed.commands, self.passed.observations);
             (s.stats.fenced, s.stats.streams) = (self.tail.ledger.fenced, self.tail.ledger.streams.len());
         });
         self.see_reference();

@@ -54,6 +54,10 @@ pub enum Phase {
 pub struct Stats {
     /// Decisions accepted, also those of the past.
     pub decisions: u64,
+    /// Next command; whatever came of those before is decided.
+    pub commands: u64,
+    /// Next observation, likewise.
+    pub observations: u64,
     /// Records dropped by the fence.
     pub fenced: u64,
     /// Streams.

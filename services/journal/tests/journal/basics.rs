@@ -4,7 +4,7 @@ use crate::world::{START, World, command, device, drain, netbox, open, register,
 use fleet_journal::{AskError, Clock, ManualClock, Rules};
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Refusal, Request};
 use fleet_schemas::*;
-use std::sync::{Arc, atomic::AtomicBool, atomic::Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -94,11 +94,9 @@ async fn a_late_observation_is_kept_without_effect() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_too_short_is_told_pending_and_asks_again_with_the_same_id() {
-    static OPEN: AtomicBool = AtomicBool::new(false);
+    static GATE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
     fn decide(entity: &Entity, request: &Request, ctx: &Context<'_>) -> Result<Vec<Event>, Refusal> {
-        while !OPEN.load(Ordering::Acquire) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        drop(GATE.1.wait_while(GATE.0.lock().unwrap(), |open| !*open).unwrap());
         Fleet::decide(entity, request, ctx)
     }
     let folder = Arc::new(TempDir::new().unwrap());
@@ -107,7 +105,8 @@ async fn who_waits_too_short_is_told_pending_and_asks_again_with_the_same_id() {
     let world = World::on(folder, log, Arc::new(ManualClock::new(START)), rules).await;
     let asked = command(site_stream(), register());
     assert_eq!(world.journal.ask(&asked, Duration::from_millis(20)).await, Err(AskError::Pending));
-    OPEN.store(true, Ordering::Release);
+    *GATE.0.lock().unwrap() = true;
+    GATE.1.notify_all();
     let answer = world.expect(&asked, "").await;
     assert_eq!(world.replayed(0).await.decisions, 1);
     assert_eq!(answer.decided.version, 1);

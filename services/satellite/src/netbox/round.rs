@@ -70,7 +70,7 @@ impl Round<'_> {
         let mut absent: Vec<i64> = deletes.by_ref().take(CONFIRMED_PER_LOOK).collect();
         let mut later: BTreeSet<i64> = deletes.collect();
         if sweeps && rows.is_empty() {
-            nothing(&self.state, &listed.unreadable)?;
+            nothing(&self.state, &listed.unreadable, &missed)?;
         }
         match self.too_many(missed.len(), sweeps) {
             None => absent.extend(&missed),
@@ -258,10 +258,10 @@ fn serials(known: &BTreeMap<i64, Known>) -> impl Iterator<Item = (i64, Option<&s
     known.iter().map(|(id, k)| (*id, k.serial.as_deref()))
 }
 
-/// Refuses a sweep without a row that can be read, where that says nothing of devices.
-fn nothing(state: &State, unreadable: &[Unreadable]) -> Result<(), ClientError> {
+/// Refuses a sweep without a row that can be read, where that says nothing of devices: only deletes that are explained empty a list.
+fn nothing(state: &State, unreadable: &[Unreadable], missed: &[i64]) -> Result<(), ClientError> {
     let came = match unreadable.first() {
-        None if !state.known.is_empty() => return Ok(()),
+        None if !state.known.is_empty() && missed.is_empty() => return Ok(()),
         None => "200, and no device at all: a missing permission looks like this".into(),
         Some(row) => format!("200, and none of {} devices can be read; {}: {}", unreadable.len(), row.id, row.why),
     };

@@ -82,7 +82,7 @@ impl Bed {
             let some: Vec<_> = (from..(from + BATCH).min(devices)).map(|i| slurm(i, 1, 0)).collect();
             self.journal.observe(&some).await.unwrap();
         }
-        self.caught_up(2 * devices).await;
+        self.caught_up().await;
         let (took, spent) = (started.elapsed(), cpu() - before);
         let rate = 2.0 * devices as f64 / took.as_secs_f64();
         let each = spent.as_micros() as f64 / (2 * devices) as f64;
@@ -108,7 +108,7 @@ impl Bed {
                 counter += 1;
             }
         }
-        self.caught_up(0).await;
+        self.caught_up().await;
         let took = started.elapsed();
         let rate = sent as f64 / took.as_secs_f64();
         let each = (cpu() - before).as_micros() as f64 / sent.max(1) as f64;
@@ -121,30 +121,26 @@ impl Bed {
     }
 
     /// Until every input is decided and every decision is in the read model.
-    pub async fn caught_up(&self, at_least: u64) {
-        let reads = self.generations.reads().borrow().clone();
-        let started = Instant::now();
-        loop {
-            let decided: u64 = self.journal.statuses().iter().map(|s| s.stats.decisions).sum();
-            let mut behind = decided < at_least;
-            for partition in 0..Topics::embedded().partitions {
-                let end = self.log.bounds(Topics::embedded().at(topics::JOURNAL, partition)).await.unwrap().end;
-                behind |= !reads.reached(partition, end - 1, Duration::from_secs(60)).await;
+    pub async fn caught_up(&self) {
+        let (reads, started) = (self.generations.reads().borrow().clone(), Instant::now());
+        for partition in 0..Topics::embedded().partitions {
+            while !self.decided(partition).await {
+                assert!(started.elapsed() < PATIENCE, "partition {partition} does not get through its inputs");
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            // A command in each partition is decided behind all observations before it.
-            if !behind && self.quiet().await {
-                return;
-            }
-            assert!(started.elapsed() < PATIENCE, "not caught up: {decided} decisions");
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            let end = self.end(topics::JOURNAL, partition).await;
+            assert!(reads.reached(partition, end - 1, PATIENCE).await, "partition {partition} does not get into the read model");
         }
     }
 
-    async fn quiet(&self) -> bool {
-        let count = async || self.journal.statuses().iter().map(|s| s.stats.decisions).sum::<u64>();
-        let before = count().await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        count().await == before
+    async fn decided(&self, partition: u32) -> bool {
+        let ends = (self.end(topics::COMMANDS, partition).await, self.end(topics::OBSERVATIONS, partition).await);
+        let stats = &self.journal.statuses()[partition as usize].stats;
+        (stats.commands, stats.observations) == ends
+    }
+
+    async fn end(&self, topic: &str, partition: u32) -> u64 {
+        self.log.bounds(Topics::embedded().at(topic, partition)).await.unwrap().end
     }
 
     pub async fn stop(mut self) -> TempDir {
