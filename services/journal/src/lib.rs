@@ -91,10 +91,22 @@ impl Journal {
     /// Puts a command and waits for its decision, at most `patience`. [`AskError::Pending`] says nothing about what became of it.
     pub fn ask(&self, command: &Command, patience: Duration) -> Fut<'static, Result<Answer, AskError>> {
         let waiter = self.outcomes.wait(command.id, ask::hash(command));
+        Box::pin(ask::answer(waiter, self.append(command), patience))
+    }
+
+    /// Puts a command for a decision that the caller does not wait for; an error says that the log does not have it.
+    pub async fn put(&self, command: &Command, patience: Duration) -> Result<(), AskError> {
+        match tokio::time::timeout(patience, self.append(command)).await {
+            Ok(Err(AppendError::NotStored(why))) => Err(AskError::NotStored(why)),
+            // Unknown, or late: it may be there all the same.
+            Ok(Ok(()) | Err(AppendError::Unknown(_))) | Err(_) => Ok(()),
+        }
+    }
+
+    fn append(&self, command: &Command) -> Fut<'static, Result<(), AppendError>> {
         let at = self.config.topics.at(names::COMMANDS, command.stream.partition(self.config.topics.partitions));
         let record = Record { key: command.stream.to_string().into(), value: encode(command).into() };
-        let appended = self.config.log.append(at, vec![record]);
-        Box::pin(ask::answer(waiter, appended, patience))
+        self.config.log.append(at, vec![record])
     }
 
     /// Appends observations; acknowledged when the log has them all.

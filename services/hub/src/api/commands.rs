@@ -6,7 +6,6 @@ use crate::{Hub, Problem};
 use axum::{Json, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse, response::Response};
 use fleet_journal::{Answer, AskError};
 use fleet_schemas::{Ask, Command, CommandId, HOUR, MINUTE, OutcomeKind, StreamId, Timestamp, verbs};
-use futures::FutureExt;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -53,8 +52,11 @@ pub(crate) async fn give(
         trace_id: trace_id(&headers),
         ..command(stream, &ask, &granted.principal, &body.reason, hub.journal.clock().now())
     };
-    let asked = hub.journal.ask(&command, hub.patience);
-    let answer = if respond_async(&headers) { asked.now_or_never().unwrap_or(Err(AskError::Pending)) } else { asked.await };
+    let answer = if respond_async(&headers) {
+        hub.journal.put(&command, hub.patience).await.and(Err(AskError::Pending))
+    } else {
+        hub.journal.ask(&command, hub.patience).await
+    };
     respond(&hub, &command, answer).await
 }
 

@@ -1,8 +1,9 @@
 //! Commands and observations: what is answered, what is recorded.
 
-use crate::world::{START, World, command, device, drain, netbox, open, register, site_stream, slurm, until};
+use crate::world::{START, World, command, device, drain, netbox, open, profile, register, site_stream, slurm, until};
 use fleet_journal::{AskError, Clock, ManualClock, Rules};
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Refusal, Request};
+use fleet_log::{Faults, Unreliable};
 use fleet_schemas::*;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -110,6 +111,18 @@ async fn who_waits_too_short_is_told_pending_and_asks_again_with_the_same_id() {
     let answer = world.expect(&asked, "").await;
     assert_eq!(world.replayed(0).await.decisions, 1);
     assert_eq!(answer.decided.version, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_nobody_waits_for_is_decided_or_said_not_to_be_stored() {
+    let folder = Arc::new(TempDir::new().unwrap());
+    let log = Arc::new(Unreliable::new(open(&folder).await, "fm.commands.v1", 1, Faults::default()));
+    let world = World::on(folder, log.clone(), Arc::new(ManualClock::new(START)), Rules::default()).await;
+    world.journal.put(&command(site_stream(), register()), Duration::from_secs(20)).await.unwrap();
+    until(|| async { if world.replayed(0).await.decisions == 1 { Ok(()) } else { Err("not decided".into()) } }).await;
+    log.set(Faults { not_stored: 1000, ..Faults::default() });
+    let refused = world.journal.put(&command(site_stream(), profile()), Duration::from_secs(20)).await;
+    assert!(matches!(refused, Err(AskError::NotStored(_))), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
