@@ -26,6 +26,8 @@ struct Lead<'a> {
     reader: Box<dyn Reader>,
     /// Where the inputs stand that were taken from the reader.
     passed: Inputs,
+    /// The same, before the batch that is being made: what came of those stands in the journal.
+    settled: Inputs,
     /// Inputs passed since the last record that says so.
     unrecorded: u64,
     recorded_at: Timestamp,
@@ -51,30 +53,12 @@ pub(super) async fn lead(desk: &Desk, tail: &mut Tail, claimed: Claimed) -> End 
     }
 }
 
-/// Reads the inputs from where they were passed.
-fn inputs(desk: &Desk, passed: &Inputs) -> Box<dyn Reader> {
-    let at = |topic| desk.config.topics.at(topic, desk.partition);
-    desk.config.log.read(&[(at(names::COMMANDS), passed.commands), (at(names::OBSERVATIONS), passed.observations)])
-}
-
-/// The reference, at or past the highest position that accepted decisions of this partition rest on, or all that can be read of it.
-async fn reference(desk: &Desk, needs: u64) -> Result<Arc<Reference>, End> {
-    let mut changes = desk.reference.clone();
-    loop {
-        tokio::select! {
-            () = desk.cancel.cancelled() => return Err(End::Cancelled),
-            found = changes.wait_for(|r| r.next >= needs || r.broken) => return found.map(|r| r.clone()).map_err(|_| End::Cancelled),
-            () = tokio::time::sleep(BEAT) => desk.beat(),
-        }
-    }
-}
-
 impl<'a> Lead<'a> {
     async fn begin(desk: &'a Desk, tail: &'a mut Tail, Claimed { term, at: round }: Claimed) -> Result<Self, End> {
         let changes = desk.reference.clone();
-        let reference = if desk.partition == 0 { Arc::default() } else { reference(desk, tail.ledger.reference).await? };
+        let reference = if desk.partition == 0 { Arc::default() } else { desk.reference(tail.ledger.reference).await? };
         let passed = tail.ledger.inputs.clone();
-        let reader = inputs(desk, &passed);
+        let reader = desk.inputs(&passed);
         let now = round.0.max(Timestamp(tail.ledger.position.recorded_at));
         looks::restore(tail, now);
         tail.timers = Default::default();
@@ -88,9 +72,24 @@ impl<'a> Lead<'a> {
         });
         metrics::gauge!("fm_leader_term", "partition" => desk.partition.to_string()).set(term as f64);
         tracing::info!(partition = desk.partition, term, streams = tail.ledger.streams.len(), "leading");
-        let (unrecorded, recorded_at, trimmed_at) = (0, now, now);
+        let (settled, unrecorded, recorded_at, trimmed_at) = (passed.clone(), 0, now, now);
         let barrier = None;
-        Ok(Self { desk, tail, term, reader, passed, unrecorded, recorded_at, reference, changes, dirty, barrier, trimmed_at, round })
+        Ok(Self {
+            desk,
+            tail,
+            term,
+            reader,
+            passed,
+            settled,
+            unrecorded,
+            recorded_at,
+            reference,
+            changes,
+            dirty,
+            barrier,
+            trimmed_at,
+            round,
+        })
     }
 
     /// Reads the clock, once for all that is decided until it is read again. A process that was paused, or whose clock was set
@@ -115,7 +114,7 @@ impl<'a> Lead<'a> {
         self.desk.status.send_modify(|s| {
             (s.beat, s.term) = (Instant::now(), self.term);
             s.stats.decisions = self.tail.ledger.decisions;
-            (s.stats.commands, s.stats.observations) = (self.passed.commands, self.passed.observations);
+            (s.stats.commands, s.stats.observations) = (self.settled.commands, self.settled.observations);
             (s.stats.fenced, s.stats.streams) = (self.tail.ledger.fenced, self.tail.ledger.streams.len());
         });
         self.see_reference();
@@ -127,9 +126,9 @@ impl<'a> Lead<'a> {
         if batch.records.is_empty() && self.progress_due(batch.now) {
             batch.progress(&self.passed, looks::of(&self.tail.ledger));
         }
-        if !batch.records.is_empty() {
-            self.commit(batch).await?;
-        } else if !more && self.dirty.is_empty() {
+        let idle = batch.records.is_empty() && !more && self.dirty.is_empty();
+        self.commit(batch).await?;
+        if idle {
             self.wait().await?;
         }
         self.trim().await;
@@ -193,7 +192,7 @@ impl<'a> Lead<'a> {
                 tracing::warn!(at = %e.at, why, "reading the inputs is tried again");
                 let mut pause = Duration::from_millis(200);
                 self.desk.rest(&mut pause).await?;
-                self.reader = inputs(self.desk, &self.passed);
+                self.reader = self.desk.inputs(&self.passed);
                 Ok(())
             }
             ReadFault::Gone { .. } | ReadFault::BeyondEnd { .. } | ReadFault::Gap { .. } => {
@@ -327,8 +326,11 @@ impl<'a> Lead<'a> {
     }
 
     async fn commit(&mut self, batch: Batch) -> Result<(), End> {
-        commit::commit(self.desk, self.tail, self.term, &batch.records).await?;
-        (self.unrecorded, self.recorded_at) = (0, batch.now);
+        if !batch.records.is_empty() {
+            commit::commit(self.desk, self.tail, self.term, &batch.records).await?;
+            (self.unrecorded, self.recorded_at) = (0, batch.now);
+        }
+        self.settled = self.passed.clone();
         Ok(())
     }
 
@@ -367,7 +369,7 @@ impl<'a> Lead<'a> {
         let mut batch = self.batch(next_n);
         self.decide(&mut batch, stored).await?;
         self.gather(&mut batch).await?;
-        if batch.records.is_empty() { Ok(()) } else { self.commit(batch).await }
+        self.commit(batch).await
     }
 
     /// Lets go of old inputs.
@@ -379,19 +381,17 @@ impl<'a> Lead<'a> {
         }
     }
 
-    /// A clean stop says how far the inputs were read.
+    /// A clean stop says how far the inputs were read; what was only in a batch that is dropped here is read again.
     async fn finish(mut self, end: End) -> End {
         if matches!(end, End::Cancelled)
-            && self.unrecorded > 0
+            && self.settled != self.tail.ledger.inputs
             && let Ok(next_n) = self.tail.standing(self.desk, self.term)
         {
             let mut batch = self.batch(next_n);
-            batch.progress(&self.passed, looks::of(&self.tail.ledger));
+            batch.progress(&self.settled, looks::of(&self.tail.ledger));
             if self.commit(batch).await.is_err() {
-                tracing::info!(
-                    partition = self.desk.partition,
-                    "the last progress was not recorded; the inputs are read again at the next start"
-                );
+                let partition = self.desk.partition;
+                tracing::info!(partition, "the last progress was not recorded; the inputs are read again at the next start");
             }
         }
         end

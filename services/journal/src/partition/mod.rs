@@ -14,8 +14,8 @@ mod timers;
 
 use crate::{Config, Ledger, Outcomes};
 use fleet_lifecycle::Reference;
-use fleet_log::{AppendError, Fut};
-use fleet_schemas::BootId;
+use fleet_log::{AppendError, Fut, Reader};
+use fleet_schemas::{BootId, Inputs, topics as names};
 use std::{sync::Arc, time::Duration, time::Instant};
 use tail::Tail;
 use tokio::sync::watch;
@@ -104,6 +104,24 @@ impl Desk {
     /// The loop lives, whatever it waits for.
     pub(crate) fn beat(&self) {
         self.status.send_modify(|s| s.beat = Instant::now());
+    }
+
+    /// Reads the inputs from where they were passed.
+    fn inputs(&self, passed: &Inputs) -> Box<dyn Reader> {
+        let at = |topic| self.config.topics.at(topic, self.partition);
+        self.config.log.read(&[(at(names::COMMANDS), passed.commands), (at(names::OBSERVATIONS), passed.observations)])
+    }
+
+    /// The reference, at or past the highest position that accepted decisions of this partition rest on, or all that can be read of it.
+    async fn reference(&self, needs: u64) -> Result<Arc<Reference>, End> {
+        let mut changes = self.reference.clone();
+        loop {
+            tokio::select! {
+                () = self.cancel.cancelled() => return Err(End::Cancelled),
+                found = changes.wait_for(|r| r.next >= needs || r.broken) => return found.map(|r| r.clone()).map_err(|_| End::Cancelled),
+                () = tokio::time::sleep(BEAT) => self.beat(),
+            }
+        }
     }
 
     /// Waits before something is tried again, longer each time.

@@ -68,6 +68,28 @@ async fn inputs_that_came_while_nobody_led_are_decided_after_the_start() {
     assert_eq!(world.replayed(partition).await.decisions, decided, "decided once");
 }
 
+/// A stop in the middle of a batch, while an input of it is being parked in vain: the inputs before that one are read again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_in_the_middle_of_a_batch_loses_nothing() {
+    let world = World::new().await;
+    world.site().await;
+    world.in_service(1).await;
+    let (folder, log, clock) = world.stop().await;
+    let asked = hold(1, 7);
+    let record = |value: Vec<u8>| fleet_log::Record { key: device(1).to_string().into(), value: value.into() };
+    let at = Topics::embedded().at(topics::COMMANDS, device(1).partition(5));
+    log.append(at, vec![record(encode(&asked)), record(b"no avro".to_vec())]).await.unwrap();
+    let unreliable = Arc::new(Unreliable::new(log.clone(), "fm.parked.v1", 1, Faults { not_stored: 1000, ..Faults::default() }));
+    let world = World::on(folder, unreliable, clock, Rules::default()).await;
+    let (folder, _, clock) = world.stop().await;
+    let world = World::on(folder, log, clock, Rules::default()).await;
+    until(|| async {
+        let holds = world.device(1).await.unwrap().holds.len();
+        if holds == 1 { Ok(()) } else { Err(format!("{holds} holds")) }
+    })
+    .await;
+}
+
 /// Loops ended at any await point, again and again, under commands; then everything is counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_point_nothing_is_lost_and_nothing_decided_twice() {
