@@ -46,7 +46,8 @@ impl Table {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         let model = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = model.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or("").trim_start_matches([' ', '\t', ':']).to_owned();
-        let head = format!("{cores} cores ({model}), release build, {devices} devices, {decisions} decisions, embedded (SQLite).");
+        let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+        let head = format!("{cores} cores ({model}), {build} build, {devices} devices, {decisions} decisions, embedded (SQLite).");
         println!("{head}");
         Self { rows: Vec::new(), head }
     }
