@@ -95,7 +95,8 @@ pub(crate) fn field<T: AvroType>(builder: &mut SchemaBuilder, name: &str, doc: &
 /// Declares a record or a nested struct: the Rust type and its Avro schema from one text.
 ///
 /// `pub struct Name in "kind" { .. }` is a top-level [`Record`]; without `in` it is a nested type. Every field has a doc
-/// comment, which is also the `doc` of the Avro field; a field named with a raw identifier loses the `r#` on the wire.
+/// comment, which is also the `doc` of the Avro field; a field named with a raw identifier loses the `r#` on the wire. A field that
+/// came later is declared `field: Type = default`, so that records written before it are read.
 macro_rules! record {
     ($(#[doc = $doc:literal])+ pub struct $name:ident in $kind:literal { $($body:tt)* }) => {
         record! { $(#[doc = $doc])+ pub struct $name { $($body)* } }
@@ -104,10 +105,10 @@ macro_rules! record {
             const KIND: &'static str = $kind;
         }
     };
-    ($(#[doc = $doc:literal])+ pub struct $name:ident { $($(#[doc = $fdoc:literal])+ $field:ident : $type:ty,)* }) => {
+    ($(#[doc = $doc:literal])+ pub struct $name:ident { $($(#[doc = $fdoc:literal])+ $field:ident : $type:ty $(= $default:ident)?,)* }) => {
         $(#[doc = $doc])+
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-        pub struct $name { $($(#[doc = $fdoc])+ pub $field: $type,)* }
+        pub struct $name { $($(#[doc = $fdoc])+ $(#[serde($default)])? pub $field: $type,)* }
         impl $crate::AvroType for $name {
             fn schema(builder: &mut $crate::SchemaBuilder) -> serde_json::Value {
                 builder.named(stringify!($name), |_builder| serde_json::json!({

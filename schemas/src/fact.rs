@@ -5,11 +5,16 @@ use crate::{Hash, LookFault, ObservationId, Payload, SiteId, Source, Status, Str
 record! {
     /// The order of one source's observations: compared per (stream, site, source), first by epoch, then by counter.
     pub struct SourceSeq {
-        /// Which run of the agent: granted by the site's stream, so that a later run is always later.
+        /// Which run of the agent: granted by the site's stream, so that a later run is always later. 0 = the writer keeps no order.
         epoch: u64,
         /// Counts up within the epoch.
         counter: u64,
     }
+}
+
+impl SourceSeq {
+    /// Of a writer that keeps no order: its observations are ordered by arrival.
+    pub const BY_ARRIVAL: Self = Self { epoch: 0, counter: 0 };
 }
 
 impl PartialOrd for SourceSeq {
@@ -45,6 +50,15 @@ record! {
         client: String,
         /// W3C trace id, or empty.
         trace_id: String,
+        /// The sites that the client's right reaches; empty = the site whose agent looked.
+        reach: Vec<String> = default,
+    }
+}
+
+impl Observation {
+    /// Whether the right of the client that sent it reaches `site`. It is asked when the gateway takes it, and again when it is decided.
+    pub fn reaches(&self, site: &SiteId) -> bool {
+        if self.reach.is_empty() { *site == self.site } else { self.reach.iter().any(|r| r == "*" || r == site.as_str()) }
     }
 }
 
@@ -198,6 +212,24 @@ record! {
 }
 
 record! {
+    /// What SLURM itself says of the node of one device: section `scheduler`, without a judgement.
+    pub struct SchedulerSeen in "observation" {
+        /// NodeName that was looked for.
+        slurm_node: String,
+        /// The node's own state; absent when the node is in no answer.
+        section: Option<SchedulerSection>,
+    }
+}
+
+record! {
+    /// What a writer says of one device: conditions of the types that it may report, without the state behind them.
+    pub struct ConditionsSeen in "observation" {
+        /// The statements.
+        conditions: Vec<ConditionReport>,
+    }
+}
+
+record! {
     /// One complete look at a source ended. On the site's stream.
     pub struct SweepCompleted in "observation" {
         /// The source.
@@ -225,7 +257,7 @@ record! {
 
 payloads! {
     /// Any fact.
-    pub enum Fact { NetboxDeviceSeen, NetboxDeviceGone, SlurmNodeSeen, SweepCompleted, LookFailed }
+    pub enum Fact { NetboxDeviceSeen, NetboxDeviceGone, SlurmNodeSeen, SchedulerSeen, ConditionsSeen, SweepCompleted, LookFailed }
 }
 
 record! {

@@ -21,6 +21,7 @@ mod stream;
 mod time;
 pub mod topics;
 pub mod verbs;
+pub mod wire;
 mod words;
 
 pub use avro::{AvroType, Record, SchemaBuilder};

@@ -17,6 +17,8 @@ macro_rules! every_record {
             NetboxDeviceSeen,
             NetboxDeviceGone,
             SlurmNodeSeen,
+            SchedulerSeen,
+            ConditionsSeen,
             SweepCompleted,
             LookFailed,
             Baseline,

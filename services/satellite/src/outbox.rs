@@ -329,6 +329,7 @@ impl Put<'_> {
             received_at: Timestamp::default(),
             client: String::new(),
             trace_id: String::new(),
+            reach: Vec::new(),
         };
         let insert = "INSERT INTO queue (source, site, bytes) VALUES (?, ?, ?)";
         self.db.prepare_cached(insert)?.execute(params![self.source.as_str(), seen.site.as_str(), encode(&observation)])?;

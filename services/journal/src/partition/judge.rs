@@ -162,7 +162,7 @@ impl Bench<'_> {
             subject: format!("agent:{}", observation.source),
             client: observation.client.clone(),
             on_behalf_of: None,
-            reach: vec![observation.site.to_string()],
+            reach: if observation.reach.is_empty() { vec![observation.site.to_string()] } else { observation.reach.clone() },
         };
         let seen = catch_unwind(AssertUnwindSafe(|| self.observe(&stream, &sighting, &actor)));
         // One that was set aside says nothing of how fresh its source is; silence is measured by our own clock.

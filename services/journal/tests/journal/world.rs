@@ -214,6 +214,7 @@ pub fn observation(stream: StreamId, fact: Fact, source: Source, counter: u64, a
         received_at: at,
         client: "test".into(),
         trace_id: String::new(),
+        reach: Vec::new(),
     }
 }
 

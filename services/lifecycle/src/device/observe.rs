@@ -2,15 +2,23 @@
 
 use super::{conditions, drain, netbox, state::Device, step::Step};
 use crate::{Context, Observed, Sighting};
-use fleet_schemas::{DeviceEvent, Fact, SchedulerChanged, SlurmNodeSeen, Source, StreamId};
+use fleet_schemas::{
+    ConditionReport, ConditionsSeen, DeviceEvent, Fact, SchedulerChanged, SchedulerSection, SchedulerSeen, SlurmNodeSeen, Source, SourceSeq,
+    StreamId,
+};
 
-/// Draws what follows from a fact. Late and misaddressed ones are kept without effect.
+/// Draws what follows from a fact. Late and misaddressed ones, and those beyond their sender's reach, are kept without effect.
 pub fn observe(device: &Device, sighting: &Sighting, ctx: &Context<'_>) -> Observed<DeviceEvent> {
     match device.seqs.get(&(sighting.source, sighting.site.clone())) {
+        _ if sighting.seq == SourceSeq::BY_ARRIVAL => {}
         Some(highest) if sighting.seq < *highest => return Observed::set_aside("late"),
         // The very same again: a repeated delivery.
-        Some(highest) if sighting.seq == *highest => return Observed::events(vec![]),
+        Some(highest) if sighting.seq == *highest && !shared(&sighting.fact) => return Observed::events(vec![]),
         Some(_) | None => {}
+    }
+    // The gateway asked this when it took the fact; a right may have ended since, and a writer of inputs is not believed for where it stands.
+    if !ctx.actor.reaches(&sighting.site) {
+        return Observed::set_aside("out-of-reach");
     }
     let mut step = Step::new(device, ctx);
     let note = match &sighting.fact {
@@ -22,7 +30,22 @@ pub fn observe(device: &Device, sighting: &Sighting, ctx: &Context<'_>) -> Obser
             true => netbox::gone(&mut step, sighting, gone),
             false => Some("identity-mismatch"),
         },
-        Fact::SlurmNodeSeen(seen) => slurm(&mut step, sighting, seen),
+        Fact::SlurmNodeSeen(SlurmNodeSeen { slurm_node, conditions, section }) => {
+            own_node(&step, sighting, slurm_node).or_else(|| {
+                scheduler(&mut step, sighting, section.as_ref());
+                reports(&mut step, sighting, conditions)
+            })
+        }
+        Fact::SchedulerSeen(SchedulerSeen { slurm_node, section }) => {
+            let note = own_node(&step, sighting, slurm_node);
+            if note.is_none() {
+                scheduler(&mut step, sighting, section.as_ref());
+            }
+            note
+        }
+        Fact::ConditionsSeen(ConditionsSeen { conditions }) => {
+            conditions_of(&step, sighting).or_else(|| reports(&mut step, sighting, conditions))
+        }
         Fact::SweepCompleted(_) | Fact::LookFailed(_) => Some("wrong-stream"),
     };
     match note {
@@ -36,22 +59,51 @@ fn identity(ctx: &Context<'_>, instance: &str, netbox_id: i64) -> bool {
     *ctx.stream == StreamId::Device(fleet_schemas::DeviceId::from_netbox(instance, netbox_id))
 }
 
-fn slurm(step: &mut Step<'_>, sighting: &Sighting, seen: &SlurmNodeSeen) -> Option<&'static str> {
+/// One look at SLURM comes as two facts under one number, which change nothing when they come again.
+fn shared(fact: &Fact) -> bool {
+    match fact {
+        Fact::SchedulerSeen(_) | Fact::ConditionsSeen(_) => true,
+        Fact::NetboxDeviceSeen(_)
+        | Fact::NetboxDeviceGone(_)
+        | Fact::SlurmNodeSeen(_)
+        | Fact::SweepCompleted(_)
+        | Fact::LookFailed(_) => false,
+    }
+}
+
+/// Why a look at SLURM node `slurm_node` does not speak of this device.
+fn own_node(step: &Step<'_>, sighting: &Sighting, slurm_node: &str) -> Option<&'static str> {
     if step.device.site.as_ref() != Some(&sighting.site) {
         return Some("wrong-site");
     }
-    if step.device.inventory.as_ref().and_then(|i| i.slurm_node.as_deref()) != Some(seen.slurm_node.as_str()) {
-        return Some("identity-mismatch");
+    let linked = step.device.inventory.as_ref().and_then(|i| i.slurm_node.as_deref());
+    (linked != Some(slurm_node)).then_some("identity-mismatch")
+}
+
+/// The same of statements: what they were read under must be the device's own, where they name it.
+fn conditions_of(step: &Step<'_>, sighting: &Sighting) -> Option<&'static str> {
+    if step.device.site.as_ref() != Some(&sighting.site) {
+        return Some("wrong-site");
     }
-    if step.device.scheduler != seen.section {
-        step.emit(SchedulerChanged { section: seen.section.clone(), source_seq: sighting.seq.clone() });
+    match sighting.source {
+        Source::Slurm if !sighting.native_id.is_empty() => own_node(step, sighting, &sighting.native_id),
+        Source::Slurm | Source::Netbox => None,
     }
-    for report in &seen.conditions {
+}
+
+fn scheduler(step: &mut Step<'_>, sighting: &Sighting, section: Option<&SchedulerSection>) {
+    if step.device.scheduler.as_ref() != section {
+        step.emit(SchedulerChanged { section: section.cloned(), source_seq: sighting.seq.clone() });
+    }
+}
+
+fn reports(step: &mut Step<'_>, sighting: &Sighting, reports: &[ConditionReport]) -> Option<&'static str> {
+    for report in reports {
         let mut report = report.clone();
         if report.r#type == "SlurmDrainForeign" {
             unknown_mark(step, &mut report);
         }
-        conditions::report(step, sighting, report, Source::Slurm);
+        conditions::report(step, sighting, report, sighting.source);
     }
     None
 }

@@ -5,7 +5,10 @@ use crate::{Context, Observed, Sighting, Wait};
 use fleet_schemas::{Fact, FreshnessChanged, LookFailed, LookFault, LooksFailing, SiteEvent, Source, SweepCompleted, Timestamp};
 
 /// Draws what follows from a look, or from a failed one.
-pub fn observe(site: &Site, sighting: &Sighting, _: &Context<'_>) -> Observed<SiteEvent> {
+pub fn observe(site: &Site, sighting: &Sighting, ctx: &Context<'_>) -> Observed<SiteEvent> {
+    if !ctx.actor.reaches(&site.id) {
+        return Observed::set_aside("out-of-reach");
+    }
     let Some(state) = site.sources.get(&sighting.source) else { return Observed::set_aside("unknown-source") };
     if sighting.seq.epoch < state.epoch {
         return Observed::set_aside("superseded");
@@ -16,7 +19,11 @@ pub fn observe(site: &Site, sighting: &Sighting, _: &Context<'_>) -> Observed<Si
     match &sighting.fact {
         Fact::SweepCompleted(sweep) => Observed::events(looked(state, sweep, sighting.observed_at)),
         Fact::LookFailed(failed) => Observed::events(failing(site, state, failed)),
-        Fact::NetboxDeviceSeen(_) | Fact::NetboxDeviceGone(_) | Fact::SlurmNodeSeen(_) => Observed::set_aside("wrong-stream"),
+        Fact::NetboxDeviceSeen(_)
+        | Fact::NetboxDeviceGone(_)
+        | Fact::SlurmNodeSeen(_)
+        | Fact::SchedulerSeen(_)
+        | Fact::ConditionsSeen(_) => Observed::set_aside("wrong-stream"),
     }
 }
 

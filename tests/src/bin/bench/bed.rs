@@ -197,6 +197,7 @@ pub fn observation(stream: StreamId, site_no: u64, source: Source, counter: u64,
         received_at: at,
         client: "bench".into(),
         trace_id: String::new(),
+        reach: Vec::new(),
     }
 }
 
