@@ -123,6 +123,22 @@ record! {
     }
 }
 record! {
+    /// One remark on a device.
+    pub struct Annotation {
+        /// Its name: at most 64 of letters, digits, `-`, `_`, `.` and `/`.
+        key: String,
+        /// What it says, at most 1,024 characters; absent = it is taken away.
+        value: Option<String>,
+    }
+}
+record! {
+    /// People's own remarks on a device. They change nothing else.
+    pub struct SetAnnotations in "command" {
+        /// Those to set and to take away; others stay.
+        annotations: Vec<Annotation>,
+    }
+}
+record! {
     /// A verb of the lifecycle that this build does not have yet. Always refused `not-available`.
     pub struct NotBuilt in "command" {
         /// The verb.
@@ -193,7 +209,7 @@ record! {
 payloads! {
     /// Any request.
     pub enum Ask {
-        Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold, LiftHold, Annotate, NotBuilt,
-        RegisterSite, SetRoleProfile, ClaimEpoch,
+        Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold, LiftHold, Annotate, SetAnnotations,
+        NotBuilt, RegisterSite, SetRoleProfile, ClaimEpoch,
     }
 }

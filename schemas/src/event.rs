@@ -1,8 +1,8 @@
 //! What changed. Past tense; the only thing a state is folded from.
 
 use crate::{
-    BootId, ConditionReport, Effect, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile, SchedulerSection, Severity,
-    SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, Then, Timestamp, WaitKind,
+    Annotation, BootId, ConditionReport, Effect, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile, SchedulerSection,
+    Severity, SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, Then, Timestamp, WaitKind,
 };
 
 record! {
@@ -269,12 +269,20 @@ record! {
     }
 }
 
+record! {
+    /// People's remarks on a device changed.
+    pub struct AnnotationsChanged in "event" {
+        /// Those that differ from before; one without a value was taken away.
+        annotations: Vec<Annotation>,
+    }
+}
+
 payloads! {
     /// What can happen to a device.
     pub enum DeviceEvent {
         InventoryChanged, DeviceMoved, PhaseChanged, DrainRedirected, DrainProven, DrainUnproven, StageSkipped, ConditionChanged,
         SchedulerChanged, HoldPlaced, HoldLifted, OperationStarted, OperationEnded, TaskPlanned, TaskDone, TaskWithdrawn, AttentionRaised,
-        AttentionCleared, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged,
+        AttentionCleared, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged, AnnotationsChanged,
     }
 }
 

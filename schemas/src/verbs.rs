@@ -184,6 +184,7 @@ pub fn name_of(ask: &Ask) -> &str {
         Ask::RegisterSite(_) => "register-site",
         Ask::SetRoleProfile(_) => "set-role-profile",
         Ask::ClaimEpoch(_) => "claim-epoch",
+        Ask::SetAnnotations(_) => "set-annotations",
     }
 }
 

@@ -97,9 +97,6 @@ pub struct ConditionsBatch {
     /// The look that ends with this batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,
-    /// Things that no device claims: said anew, or claimed or gone since.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unclaimed: Vec<UnclaimedItem>,
 }
 
 /// One statement about a device. Body of POST `/devices/{id}/conditions` too, without `device`.
@@ -170,22 +167,6 @@ pub struct Sweep {
     /// When the look began; absent = when the batch arrived.
     #[serde(default, with = "text::option", skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Timestamp>,
-    /// Its place in the source's order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source_seq: Option<SourceSeq>,
-}
-
-/// A thing in a source that no device claims.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UnclaimedItem {
-    /// Its own id there.
-    pub native_id: String,
-    /// False = a device claims it now, or it is gone.
-    pub present: bool,
-    /// What it looks like, for people.
-    #[serde(default)]
-    pub detail: String,
     /// Its place in the source's order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_seq: Option<SourceSeq>,
@@ -307,7 +288,7 @@ pub struct BatchAnswer {
     /// The epoch of the run, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
-    /// What became of each item, in their order: conditions or devices or items, then the sweep, then what is unclaimed.
+    /// What became of each item, in their order: conditions or devices or items, then the sweep.
     pub results: Vec<ItemResult>,
     /// Digest of the site's device list as it is now ([`list_digest`]); a satellite that has another asks for the list.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -53,8 +53,8 @@ impl Bed {
 }
 
 fn token(hub: &Running, scope: &str, sites: &[&str]) -> String {
-    let key: Value = serde_json::from_str(&std::fs::read_to_string(hub.data.join("keys/issuer.json")).unwrap()).unwrap();
-    let issuer = Issuer::new(&format!("{}/dev", hub.url), key["private_pem"].as_str().unwrap(), key["public_jwk"].clone()).unwrap();
+    let key = std::fs::read_to_string(hub.data.join("keys/issuer.pem")).unwrap();
+    let issuer = Issuer::new(&format!("{}/dev", hub.url), &[key]).unwrap();
     let sites: Vec<_> = sites.iter().map(|s| (*s).to_owned()).collect();
     issuer.issue("somebody", scope, &sites).unwrap()
 }

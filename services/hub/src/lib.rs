@@ -11,7 +11,7 @@ mod telling;
 
 pub use problem::Problem;
 
-use access::{Clients, Issuer};
+use access::{Clients, Denials, Issuer, Limits};
 use axum::{Router, extract::Request, http::StatusCode, middleware, middleware::Next};
 use fleet_journal::Journal;
 use fleet_projections::{Generations, Reads};
@@ -27,6 +27,10 @@ pub struct Hub {
     pub issuer: Issuer,
     /// Who may ask for one.
     pub clients: Clients,
+    /// What was denied.
+    pub denials: Denials,
+    /// How fast a client may ask.
+    pub limits: Limits,
     /// URL under which the hub is reached.
     pub url: String,
     /// How long a write waits for its decision.

@@ -36,7 +36,7 @@ pub(crate) fn device_item(row: &DeviceRow, reference: &Reference) -> Value {
     }
     json!({
         "id": row.id.to_string(), "name": row.name, "site": row.site, "role": row.role, "phase": row.phase, "owner": row.owner,
-        "tenant_state": row.tenant_state, "rack": row.rack, "conditions_bad": bad, "updated_at": row.updated_at.to_string(), "version": row.version,
+        "tenant_state": row.tenant_state, "rack": row.rack, "slurm_node": row.slurm_node, "conditions_bad": bad, "updated_at": row.updated_at.to_string(), "version": row.version,
     })
 }
 
@@ -104,6 +104,7 @@ pub(crate) fn device(doc: &DeviceDoc, reference: &Reference, now: Timestamp) -> 
         "operation": d.operation.as_ref().map(|o| json!({
             "id": o.id.to_string(), "verb": o.verb, "by": o.by, "reason": o.reason, "since": o.since.to_string(), "deadline": o.deadline.map(|t| t.to_string()),
         })),
+        "annotations": d.annotations,
         "plans": plans(d),
         "waiting_for": waiting(d, reference),
     })

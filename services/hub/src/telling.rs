@@ -57,6 +57,9 @@ fn device(event: &DeviceEvent) -> String {
         DeviceEvent::WaitArmed(e) => format!("waits ({}) until {}", e.wait, e.due),
         DeviceEvent::DeadlineUnobservable(e) => format!("the deadline of {} cannot be judged: {} is not fresh", e.wait, e.source),
         DeviceEvent::DriftAccepted(e) => format!("NetBox status {} accepted by {}", e.status, e.by),
+        DeviceEvent::AnnotationsChanged(e) => {
+            format!("annotated: {}", e.annotations.iter().map(|a| a.key.as_str()).collect::<Vec<_>>().join(", "))
+        }
         DeviceEvent::EditJudged(e) => format!("{} set {} in NetBox: {}", e.user, e.edit, e.result),
     }
 }

@@ -121,6 +121,18 @@ impl Journal {
         Ok(())
     }
 
+    /// Waits until every observation that the log has of this partition now is decided; gives the end of the journal by then.
+    pub async fn observed(&self, partition: u32) -> Result<u64, fleet_log::Error> {
+        let at = |topic| self.config.topics.at(topic, partition);
+        let end = self.config.log.bounds(at(names::OBSERVATIONS)).await?.end;
+        if let Some(status) = self.statuses.get(partition as usize) {
+            let decided = |s: &Status| s.stats.observations >= end || matches!(s.phase, Phase::Stopped(_));
+            // A closed channel means that the process is ending.
+            let _ = status.clone().wait_for(decided).await;
+        }
+        Ok(self.config.log.bounds(at(names::JOURNAL)).await?.end)
+    }
+
     /// The reference streams as they are now.
     pub fn reference(&self) -> Arc<Reference> {
         self.reference.borrow().clone()

@@ -22,6 +22,10 @@ pub struct Args {
 pub enum Command {
     /// Everything in one process on loopback: log and read model in files, a simulated world or real systems.
     Dev(DevArgs),
+    /// A hub: log, deciders, read model, API.
+    Hub(ServiceArgs),
+    /// The agents of a site, which hand over to a hub.
+    Satellite(SatelliteArgs),
     /// The configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -52,6 +56,45 @@ pub struct DevArgs {
     /// Address for /metrics; loopback only.
     #[arg(long, value_parser = loopback)]
     pub metrics: Option<SocketAddr>,
+}
+
+/// Arguments of `hub`.
+#[derive(ClapArgs)]
+pub struct ServiceArgs {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Address for /metrics.
+    #[arg(long)]
+    pub metrics: Option<SocketAddr>,
+}
+
+/// Arguments of `satellite`.
+#[derive(ClapArgs)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct SatelliteArgs {
+    /// Something else than to run.
+    #[command(subcommand)]
+    pub command: Option<SatelliteCommand>,
+    /// The configuration file.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address for /metrics.
+    #[arg(long)]
+    pub metrics: Option<SocketAddr>,
+}
+
+/// `satellite …`.
+#[derive(Subcommand)]
+pub enum SatelliteCommand {
+    /// Make a client's key at the site; prints the public half, for the hub's roster.
+    Keygen {
+        /// The client's id in the roster.
+        client: String,
+        /// Folder for `<client>.pem` and `<client>.jwk.json`.
+        #[arg(long, default_value = ".")]
+        out: PathBuf,
+    },
 }
 
 /// `dev` listens on loopback only: its sample keys are for nobody else.

@@ -1,9 +1,9 @@
-//! The data folder of a dev hub: keys (0600 in a 0700 folder), the client list, and the context that `fmctl` reads.
+//! A data folder: keys (0600 in a 0700 folder), and, of a developer's, the sample clients and the context that `fmctl` reads.
 
-use anyhow::Context;
-use fleet_hub::access::{Client, Clients, Issuer, generate_key};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use anyhow::{Context, bail};
+use fleet_hub::access::{Client, Issuer, generate_key, public_jwk};
+use fleet_schemas::Source;
+use serde_json::json;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,7 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// The operator that every dev folder has.
 pub const OPERATOR: &str = "user-operator";
-const OPERATOR_SCOPES: &[&str] = &["device:read", "device:update", "device-lifecycle:create", "site:read", "site:update", "admin"];
+/// The sample users of a dev folder. They stand for people, who log in elsewhere; no hub but `dev` has them.
+const USERS: &[(&str, &[&str])] = &[
+    (OPERATOR, &["device:read", "device:update", "device-lifecycle:create", "site:read", "site:update", "admin"]),
+    ("user-auditor", &["audit:read", "device:read"]),
+];
+/// What tells a developer's folder from a hub's.
+const DEV: &str = "dev";
 
 /// A data folder.
 pub struct Folder {
@@ -19,17 +25,32 @@ pub struct Folder {
     pub path: PathBuf,
 }
 
-/// A private key as its file holds it, with what is public of it.
-#[derive(Serialize, Deserialize)]
-struct KeyFile {
-    private_pem: String,
-    public_jwk: Value,
-}
-
 impl Folder {
-    /// Makes it where it is missing.
+    /// A developer's; made where it is missing.
+    pub fn dev(path: &Path) -> anyhow::Result<Self> {
+        if path.join("log").exists() && !path.join(DEV).exists() && !path.join("fmctl.toml").exists() {
+            bail!("{} is the data folder of a hub; `dev` takes one of its own", path.display());
+        }
+        let folder = Self::make(path, &["keys", "satellite", "sim"])?;
+        write_private(&path.join(DEV), b"sample users live here: no hub takes this folder\n")?;
+        Ok(folder)
+    }
+
+    /// A hub's; made where it is missing.
+    pub fn hub(path: &Path) -> anyhow::Result<Self> {
+        if path.join(DEV).exists() || path.join("fmctl.toml").exists() {
+            bail!("{} is a developer's data folder, with sample users; a hub takes one of its own", path.display());
+        }
+        Self::make(path, &["keys"])
+    }
+
+    /// One that is there, whosever it is.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
-        for dir in [path.to_owned(), path.join("keys"), path.join("satellite"), path.join("sim")] {
+        Self::make(path, &[])
+    }
+
+    fn make(path: &Path, below: &[&str]) -> anyhow::Result<Self> {
+        for dir in std::iter::once(path.to_owned()).chain(below.iter().map(|b| path.join(b))) {
             DirBuilder::new().recursive(true).mode(0o700).create(&dir).with_context(|| dir.display().to_string())?;
         }
         Ok(Self { path: path.to_owned() })
@@ -45,27 +66,29 @@ impl Folder {
         self.path.join("read")
     }
 
-    /// The issuer of this folder, at this URL.
+    /// The issuer with this URL, and a key that is made here where there is none.
     pub fn issuer(&self, url: &str) -> anyhow::Result<Issuer> {
-        let key = self.key("issuer")?;
-        Issuer::new(&format!("{url}/dev"), &key.private_pem, key.public_jwk).map_err(anyhow::Error::msg)
+        Issuer::new(url, &[self.key("issuer")?]).map_err(anyhow::Error::msg)
     }
 
-    /// The sample client, with keys that exist only here.
-    pub fn clients(&self) -> anyhow::Result<Clients> {
-        let key = self.key(OPERATOR)?;
-        let jwks = serde_json::from_value(json!({"keys": [key.public_jwk]})).context("the operator's key")?;
-        let scopes = OPERATOR_SCOPES.iter().map(|s| (*s).to_owned()).collect();
-        let client = Client { client: OPERATOR.into(), scopes, sites: vec!["*".into()], jwks };
-        Clients::new(vec![client]).map_err(anyhow::Error::msg)
+    /// The sample users.
+    pub fn users(&self) -> anyhow::Result<Vec<Client>> {
+        USERS.iter().map(|(user, scopes)| self.client(user, scopes, vec!["*".into()], None)).collect()
+    }
+
+    /// A client, with keys that exist only here.
+    pub fn client(&self, client: &str, scopes: &[&str], sites: Vec<String>, source: Option<Source>) -> anyhow::Result<Client> {
+        let jwk = public_jwk(&self.key(client)?).map_err(anyhow::Error::msg)?;
+        let jwks = serde_json::from_value(json!({"keys": [jwk]})).with_context(|| format!("the key of {client}"))?;
+        let scopes = scopes.iter().map(|s| (*s).to_owned()).collect();
+        let conditions = fleet_hub::access::Client::types_of(source);
+        Ok(Client { client: client.into(), scopes, sites, source, conditions, token_url_audience: false, jwks })
     }
 
     /// Writes the context file for a hub at `url`.
     pub fn write_context(&self, url: &str) -> anyhow::Result<PathBuf> {
-        let key = self.key(OPERATOR)?;
-        let kid = key.public_jwk["kid"].as_str().unwrap_or_default();
-        let pem = PathBuf::from("keys").join(format!("{OPERATOR}.pem"));
-        write_private(&self.path.join(&pem), key.private_pem.as_bytes())?;
+        let jwk = public_jwk(&self.key(OPERATOR)?).map_err(anyhow::Error::msg)?;
+        let (kid, pem) = (jwk["kid"].as_str().unwrap_or_default(), Path::new("keys").join(format!("{OPERATOR}.pem")));
         let path = self.path.join("fmctl.toml");
         let text = format!("url = \"{url}\"\nclient = \"{OPERATOR}\"\nkey = \"{}\"\nkid = \"{kid}\"\n", pem.display());
         write_private(&path, text.as_bytes())?;
@@ -88,16 +111,28 @@ impl Folder {
         Ok(path)
     }
 
-    fn key(&self, name: &str) -> anyhow::Result<KeyFile> {
-        let path = self.path.join("keys").join(format!("{name}.json"));
-        if !path.exists() {
-            let made = generate_key().map_err(anyhow::Error::msg)?;
-            let file = KeyFile { private_pem: made.private_pem, public_jwk: made.public_jwk };
-            write_private(&path, serde_json::to_string_pretty(&file)?.as_bytes())?;
-        }
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        serde_json::from_str(&text).with_context(|| path.display().to_string())
+    /// Where the private key of `name` is, PEM.
+    pub fn key_file(&self, name: &str) -> PathBuf {
+        self.path.join("keys").join(format!("{name}.pem"))
     }
+
+    /// The private key of `name`, PEM; made where it is missing.
+    fn key(&self, name: &str) -> anyhow::Result<String> {
+        let pem = self.key_file(name);
+        if !pem.exists() {
+            make_key(&self.path.join("keys"), name)?;
+        }
+        fs::read_to_string(&pem).with_context(|| pem.display().to_string())
+    }
+}
+
+/// Makes `DIR/<name>.pem`, and the same as `DIR/<name>.jwk.json`, as stock OAuth libraries read it. Gives the public half.
+pub fn make_key(dir: &Path, name: &str) -> anyhow::Result<serde_json::Value> {
+    let made = generate_key().map_err(anyhow::Error::msg)?;
+    // The PEM last: it says that the key is there.
+    write_private(&dir.join(format!("{name}.jwk.json")), serde_json::to_string_pretty(&made.private_jwk)?.as_bytes())?;
+    write_private(&dir.join(format!("{name}.pem")), made.private_pem.as_bytes())?;
+    public_jwk(&made.private_pem).map_err(anyhow::Error::msg)
 }
 
 /// Whole or not at all, readable by the owner alone.

@@ -6,14 +6,16 @@ mod configuration;
 mod dev;
 mod embedded;
 mod folder;
+mod hub;
 mod print;
+mod process;
 mod projections;
 mod replay;
-mod sink;
+mod satellite;
 mod translate;
 mod world;
 
-use args::{Args, Command, ConfigCommand, ProjectionsCommand};
+use args::{Args, Command, ConfigCommand, ProjectionsCommand, SatelliteCommand};
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -47,6 +49,18 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Dev(args) => dev::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Hub(args) => hub::run(&args.config, args.metrics).await.map(|()| ExitCode::SUCCESS),
+        Command::Satellite(args) => match args.command {
+            None => {
+                let file = args.config.ok_or_else(|| anyhow::anyhow!("--config FILE says what it looks at and where the hub is"))?;
+                satellite::run(&file, args.metrics).await.map(|()| ExitCode::SUCCESS)
+            }
+            Some(SatelliteCommand::Keygen { client, out }) => {
+                let jwk = folder::make_key(&out, &client)?;
+                print::lines(&serde_json::to_string(&jwk)?);
+                Ok(ExitCode::SUCCESS)
+            }
+        },
         Command::Config(ConfigCommand::Check { file }) => configuration::check(&file).map(|()| ExitCode::SUCCESS),
         Command::Replay(args) => replay::run(args).await,
         Command::Projections(ProjectionsCommand::List { data }) => projections::list(&data).await.map(|()| ExitCode::SUCCESS),

@@ -1,6 +1,7 @@
 //! The simulated world: what it is asked for, how the agents reach it, and the staff who type what is planned.
 
-use crate::configuration::{Configuration, Netbox, Role, Site, Slurm};
+use crate::configuration::dev::{Configuration, Site};
+use crate::configuration::{Netbox, Role, Slurm};
 use crate::folder::Folder;
 use anyhow::{Context, bail};
 use fleet_lifecycle::device::TaskState;
@@ -40,6 +41,10 @@ pub fn configuration(sim: &Sim, folder: &Folder) -> anyhow::Result<Configuration
     let mut sites = Vec::new();
     for face in &sim.sites {
         let slurm = Slurm {
+            site: face.site.clone(),
+            client: None,
+            key_file: None,
+            kid: None,
             url: face.slurm_url.clone(),
             user: face.slurm_user.clone(),
             jwt_file: folder.secret(&format!("{}.jwt", face.site), &face.slurm_jwt)?,
@@ -50,6 +55,9 @@ pub fn configuration(sim: &Sim, folder: &Folder) -> anyhow::Result<Configuration
         sites.push(Site { name: face.site.clone(), slurm: Some(slurm), roles });
     }
     let netbox = Netbox {
+        client: None,
+        key_file: None,
+        kid: None,
         instance: "sim".into(),
         url: sim.netbox.url.clone(),
         token_file: folder.secret("netbox.token", &sim.netbox.token)?,

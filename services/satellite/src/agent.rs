@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, future::Future, time::Duration};
 use tokio::time::Instant;
 
 /// An agent. Run by [`crate::run`].
-pub trait Agent: Send + 'static {
+pub trait Agent: Send + Sync + 'static {
     /// The system it looks at.
     const SOURCE: Source;
     /// What ties a listed device to that system: one that was linked after a look is looked at soon, not an interval later. `None` = it goes

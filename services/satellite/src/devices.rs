@@ -3,7 +3,7 @@
 use fleet_schemas::DeviceId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// One device as the hub lists it for a site.
+/// One device as the hub lists it for a site. The hub's item has more fields; these are read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListedDevice {
     /// The device; as text (`6f0c…`) in JSON.

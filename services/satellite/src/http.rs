@@ -95,7 +95,7 @@ pub(crate) fn secret_header(text: &str) -> Result<HeaderValue, ClientError> {
 }
 
 /// An error with all its causes, without the URL (which the caller names).
-fn chain(error: reqwest::Error) -> String {
+pub(crate) fn chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(e) = cause {

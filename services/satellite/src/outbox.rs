@@ -25,8 +25,9 @@ const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
     -- AUTOINCREMENT: a number is never given twice, so that `sent.seq` below the lowest one queued means acknowledged.
-    CREATE TABLE IF NOT EXISTS queue (seq INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, site TEXT NOT NULL, bytes BLOB NOT NULL) STRICT;
-    CREATE INDEX IF NOT EXISTS queue_lane ON queue (source, seq);
+    CREATE TABLE IF NOT EXISTS queue (seq INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, site TEXT NOT NULL, bytes BLOB NOT NULL,
+        at INTEGER NOT NULL) STRICT;
+    CREATE INDEX IF NOT EXISTS queue_lane ON queue (source, site, seq);
     CREATE TABLE IF NOT EXISTS memory (source TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (source, key)) STRICT;
     CREATE TABLE IF NOT EXISTS sent (source TEXT NOT NULL, stream TEXT NOT NULL, site TEXT NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL,
         seq INTEGER NOT NULL, PRIMARY KEY (source, stream)) STRICT;
@@ -51,6 +52,7 @@ pub struct Outbox {
     inner: Mutex<Inner>,
     changed: watch::Sender<u64>,
     resync: i64,
+    keep: i64,
 }
 
 struct Inner {
@@ -83,12 +85,23 @@ pub(crate) struct Finished<'a> {
 }
 
 impl Outbox {
-    /// Opens, or creates, the file. `resync` is the age at which what is unchanged is sent again (900 s by default).
-    pub fn open(path: &Path, resync: Duration) -> Result<Self, OutboxError> {
+    /// Opens, or creates, the file. `resync` is the age at which what is unchanged is sent again (900 s by default), `keep` the one at which
+    /// what the hub did not take is let go (7 days).
+    pub fn open(path: &Path, resync: Duration, keep: Duration) -> Result<Self, OutboxError> {
         let db = Connection::open(path)?;
+        upgrade(&db)?;
         db.execute_batch(SCHEMA)?;
         let inner = Inner { db, runs: BTreeMap::new() };
-        Ok(Self { inner: Mutex::new(inner), changed: watch::Sender::new(0), resync: i64::try_from(resync.as_micros()).unwrap_or(i64::MAX) })
+        let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+        Ok(Self { inner: Mutex::new(inner), changed: watch::Sender::new(0), resync: micros(resync), keep: micros(keep) })
+    }
+
+    /// How many wait of each (source, site), and since when the oldest does.
+    pub fn depth(&self) -> Result<Vec<(String, String, u64, Timestamp)>, OutboxError> {
+        let inner = self.lock();
+        let mut query = inner.db.prepare_cached("SELECT source, site, count(*), min(at) FROM queue GROUP BY source, site")?;
+        let rows = query.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get::<_, i64>(2)?.unsigned_abs(), Timestamp(r.get(3)?))))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// What the agents of `source` remember.
@@ -124,7 +137,8 @@ impl Outbox {
         let mut guard = self.lock();
         let inner = &mut *guard;
         let mut runs = inner.runs.clone();
-        let put = Put { source: look.source, now: look.now, resync: self.resync, runs: &mut runs, db: inner.db.transaction()? };
+        let put =
+            Put { source: look.source, now: look.now, resync: self.resync, keep: self.keep, runs: &mut runs, db: inner.db.transaction()? };
         let queued = put.all(look)?;
         inner.runs = runs;
         drop(guard);
@@ -132,11 +146,14 @@ impl Outbox {
         Ok(queued)
     }
 
-    /// The records to send next, if any.
-    pub(crate) fn head(&self, source: Source) -> Result<Option<Batch>, OutboxError> {
+    /// The records of a lane to send next, if any.
+    pub(crate) fn head(&self, source: Source, sites: &[SiteId]) -> Result<Option<Batch>, OutboxError> {
         let inner = self.lock();
-        let mut query = inner.db.prepare_cached("SELECT seq, site, bytes FROM queue WHERE source = ? ORDER BY seq LIMIT ?")?;
-        let mut rows = query.query(params![source.as_str(), BATCH_ITEMS])?;
+        let wanted =
+            "SELECT seq, site, bytes FROM queue WHERE source = ? AND site IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?";
+        let mut query = inner.db.prepare_cached(wanted)?;
+        let sites = serde_json::to_string(sites).unwrap_or_default();
+        let mut rows = query.query(params![source.as_str(), sites, BATCH_ITEMS])?;
         let (mut batch, mut size) = (None::<Batch>, 0);
         while let Some(row) = rows.next()? {
             let (seq, site, bytes): (i64, String, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
@@ -154,9 +171,17 @@ impl Outbox {
         Ok(batch)
     }
 
-    /// The log has everything of the lane up to `last`.
-    pub(crate) fn acknowledge(&self, source: Source, last: i64) -> Result<(), OutboxError> {
-        self.lock().db.execute("DELETE FROM queue WHERE source = ? AND seq <= ?", params![source.as_str(), last])?;
+    /// The hub's log has everything of this site up to `last`. If that was `backfill`, the next look says everything anew: what it said
+    /// while the hub was away confirms nothing there.
+    pub(crate) fn acknowledge(&self, source: Source, site: &SiteId, last: i64, backfill: bool) -> Result<(), OutboxError> {
+        let mut inner = self.lock();
+        let db = inner.db.transaction()?;
+        db.execute("DELETE FROM queue WHERE source = ? AND site = ? AND seq <= ?", params![source.as_str(), site.as_str(), last])?;
+        if backfill {
+            db.execute("DELETE FROM sent WHERE source = ? AND site = ?", params![source.as_str(), site.as_str()])?;
+        }
+        db.commit()?;
+        drop(inner);
         self.changed.send_modify(|version| *version += 1);
         Ok(())
     }
@@ -231,11 +256,25 @@ pub(crate) async fn on_disk<T: Send + 'static>(
     }
 }
 
+/// A file of an earlier build has no time of each record: those that wait in it count as put in the year 1970 would be let go, so as now.
+fn upgrade(db: &Connection) -> Result<(), OutboxError> {
+    let columns: i64 = db.query_row("SELECT count(*) FROM pragma_table_info('queue') WHERE name IN ('seq', 'at')", [], |r| r.get(0))?;
+    if columns == 1 {
+        db.execute_batch(
+            "ALTER TABLE queue ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
+             UPDATE queue SET at = CAST(unixepoch('subsec') * 1000000 AS INTEGER);
+             DROP INDEX IF EXISTS queue_lane;",
+        )?;
+    }
+    Ok(())
+}
+
 /// A look on its way into the file.
 struct Put<'a> {
     source: Source,
     now: Timestamp,
     resync: i64,
+    keep: i64,
     runs: &'a mut BTreeMap<(Source, SiteId), Run>,
     db: Transaction<'a>,
 }
@@ -245,12 +284,18 @@ impl Put<'_> {
         let Finished { sites, interval, sweep, .. } = look;
         let interval_seconds = i64::try_from(interval.as_secs_f64().ceil() as u64).unwrap_or(i64::MAX);
         let mut queued = 0;
-        let lowest = "SELECT coalesce(min(seq), 9223372036854775807) FROM queue WHERE source = ?";
-        let unsent: i64 = self.db.query_row(lowest, [self.source.as_str()], |row| row.get(0))?;
+        self.let_go()?;
+        let mut unsent = BTreeMap::new();
+        for site in sites {
+            let lowest = "SELECT coalesce(min(seq), 9223372036854775807) FROM queue WHERE source = ? AND site = ?";
+            let lowest: i64 = self.db.query_row(lowest, params![self.source.as_str(), site.as_str()], |row| row.get(0))?;
+            unsent.insert(site.clone(), lowest);
+        }
         let mut observations = sweep.observations;
         // A batch holds one site; within a site the agent's order stays.
         observations.sort_by(|a, b| a.site.cmp(&b.site));
         for seen in observations {
+            let unsent = unsent.get(&seen.site).copied().unwrap_or(i64::MAX);
             queued += u64::from(self.changed_or_due(&seen, unsent)?);
         }
         for Complete { site, count } in sweep.complete {
@@ -273,6 +318,18 @@ impl Put<'_> {
         }
         self.db.commit()?;
         Ok(queued)
+    }
+
+    /// Lets go of what waited too long, and says so: the hub learns how things are from the looks that follow.
+    fn let_go(&self) -> Result<(), OutboxError> {
+        let oldest = self.now.0.saturating_sub(self.keep);
+        let gone = self.db.execute("DELETE FROM queue WHERE at < ?", [oldest])?;
+        if gone > 0 {
+            metrics::counter!("fm_outbox_expired_total").increment(gone as u64);
+            tracing::error!(gone, "the hub took nothing for so long that observations were let go");
+            self.db.execute("DELETE FROM sent", [])?;
+        }
+        Ok(())
     }
 
     /// Queues what says something new of its stream, or what has not been said for the resync span.
@@ -331,8 +388,8 @@ impl Put<'_> {
             trace_id: String::new(),
             reach: Vec::new(),
         };
-        let insert = "INSERT INTO queue (source, site, bytes) VALUES (?, ?, ?)";
-        self.db.prepare_cached(insert)?.execute(params![self.source.as_str(), seen.site.as_str(), encode(&observation)])?;
+        let insert = "INSERT INTO queue (source, site, bytes, at) VALUES (?, ?, ?, ?)";
+        self.db.prepare_cached(insert)?.execute(params![self.source.as_str(), seen.site.as_str(), encode(&observation), self.now.0])?;
         Ok(self.db.last_insert_rowid())
     }
 }

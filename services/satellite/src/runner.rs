@@ -4,7 +4,7 @@
 use crate::outbox::{Finished, OutboxError, on_disk};
 use crate::{Agent, ClientError, Clock, DeviceList, ErrorClass, Look, Memory, Outbox, Sweep};
 use backon::{BackoffBuilder, ExponentialBuilder};
-use fleet_schemas::{BootId, DeviceId, LookFault, Observation, SiteId, Source, Timestamp};
+use fleet_schemas::{BootId, DeviceId, LookFault, MINUTE, Micros, Observation, SiteId, Source, Timestamp};
 use std::{collections::BTreeSet, convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -13,8 +13,10 @@ use tokio_util::sync::CancellationToken;
 const HUB_DEADLINE: Duration = Duration::from_secs(60);
 /// A device list that takes longer waits for the next look: looks must not wait for the hub.
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
-/// From the end of a look to the next one for devices that were linked meanwhile: the first look of a new site is given none.
-const SOON: Duration = Duration::from_secs(2);
+/// Age at which the device list is asked for again, though the hub did not say that it changed.
+const LIST_EVERY: Duration = Duration::from_secs(300);
+/// What is sent later than this after it was seen does not speak of now: the hub confirms nothing by it.
+const BACKFILL: Micros = 10 * MINUTE;
 /// Between two tries.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
@@ -29,6 +31,8 @@ pub trait Sink: Send + Sync + 'static {
     fn send(&self, batch: Vec<Observation>) -> Fut<'_, Result<(), SendError>>;
     /// The devices of a site.
     fn devices(&self, site: SiteId) -> Fut<'_, Result<DeviceList, SendError>>;
+    /// Ends when the hub has said that its list is another than the one it last gave.
+    fn relist(&self) -> Fut<'_, ()>;
 }
 
 /// Why the hub did not take something.
@@ -60,10 +64,19 @@ pub struct Settings {
     pub boot: BootId,
     /// A look that takes longer has failed. `None` = the agent's interval, at least 120 s.
     pub look_deadline: Option<Duration>,
+    /// Age at which the device list is asked for again; the hub's word that it changed is heeded at once. [`Settings::new`]: 300 s.
+    pub list_every: Duration,
+}
+
+impl Settings {
+    /// With the usual spans.
+    pub fn new(boot: BootId) -> Self {
+        Self { boot, look_deadline: None, list_every: LIST_EVERY }
+    }
 }
 
 /// Runs an agent until `cancel`: waits until [`drain`] has sent what an earlier run left, claims its epochs, then looks at once, each
-/// interval from start to start, soon after devices were linked that the last look was not given, and when `poke` tells it to.
+/// interval from start to start, at once when devices were linked that the last look was not given, and when `poke` tells it to.
 ///
 /// # Errors
 /// If a newer boot of the agent exists, or the outbox fails.
@@ -126,9 +139,10 @@ impl<A: Agent> Runner<A> {
         let source = A::SOURCE;
         let mut memory = on_disk(&self.outbox, move |o| o.memory(source)).await?;
         let mut devices = DeviceList::default();
-        for site in sites {
+        for site in sites.iter().filter(|_| A::LINK.is_some()) {
             devices.devices.extend(insist("list devices", || self.sink.devices(site.clone())).await?.devices);
         }
+        let mut listed = Instant::now();
         loop {
             let (started, now) = (Instant::now(), self.clock.now());
             let sweep = self.look(&devices, &memory, now).await;
@@ -137,30 +151,45 @@ impl<A: Agent> Runner<A> {
             let queued = on_disk(&self.outbox, move |o| o.put(Finished { source, sites: &all, interval, now, sweep })).await?;
             memory.apply(&changes);
             tracing::debug!(%source, queued, took_ms = started.elapsed().as_millis() as u64, "looked");
-            devices = self.next(sites, poke, started + interval, devices).await?;
+            devices = self.next(sites, poke, started + interval, devices, &mut listed).await?;
         }
     }
 
-    /// Waits for the next look: until `due`, a poke, or devices whose link `last` had not. Gives the list to look with.
-    async fn next(&self, sites: &[SiteId], poke: &Notify, due: Instant, last: DeviceList) -> Result<DeviceList, RunError> {
+    /// Waits for the next look: until `due`, a poke, or a changed list with devices whose link `last` had not. Gives the list to look with.
+    async fn next(
+        &self,
+        sites: &[SiteId],
+        poke: &Notify,
+        due: Instant,
+        last: DeviceList,
+        listed: &mut Instant,
+    ) -> Result<DeviceList, RunError> {
         let linked = |list: &DeviceList| -> BTreeSet<(DeviceId, String)> {
             list.devices.iter().filter_map(|d| Some((d.id, A::LINK?(d)?.to_owned()))).collect()
         };
-        let known = linked(&last);
+        let mut last = last;
         loop {
-            let soon = A::LINK.map_or(due, |_| due.min(Instant::now() + SOON));
             let must = tokio::select! {
-                () = tokio::time::sleep_until(soon) => soon == due,
+                () = tokio::time::sleep_until(due) => true,
                 () = poke.notified() => true,
+                () = self.sink.relist(), if A::LINK.is_some() => false,
             };
+            // Half an interval early rather than a whole one late.
+            let old = listed.elapsed() + self.agent.interval() / 2 >= self.settings.list_every;
+            if must && (A::LINK.is_none() || !old) {
+                return Ok(last);
+            }
+            *listed = Instant::now();
             match self.fresh_devices(sites).await {
-                Ok(fresh) if must || !linked(&fresh).is_subset(&known) => return Ok(fresh),
+                Ok(fresh) if must || !linked(&fresh).is_subset(&linked(&last)) => return Ok(fresh),
+                Ok(fresh) => last = fresh,
                 Err(SendError::Superseded(why)) => return Err(RunError::Superseded(why)),
-                Err(SendError::Retry(why)) if must => {
+                Err(SendError::Retry(why)) => {
                     tracing::warn!(source = %A::SOURCE, why, "the device list stays as it was");
-                    return Ok(last);
+                    if must {
+                        return Ok(last);
+                    }
                 }
-                Ok(_) | Err(SendError::Retry(_)) => {}
             }
         }
     }
@@ -216,53 +245,72 @@ async fn insist<'a, T>(what: &str, call: impl Fn() -> Fut<'a, Result<T, SendErro
     std::future::pending().await
 }
 
-/// Sends what is in the outbox until `cancel`: per source in order, one batch in flight, deleted after it was acknowledged, never dropped
-/// but for what a newer boot of the agent has made worthless.
+/// A lane: what one roster client sends, in order.
+#[derive(Clone)]
+pub struct LaneSpec {
+    /// The source that the client looks at.
+    pub source: Source,
+    /// The sites that it speaks for.
+    pub sites: Vec<SiteId>,
+    /// Its way to the hub.
+    pub sink: Arc<dyn Sink>,
+}
+
+/// Sends what is in the outbox until `cancel`: per lane in order, one batch in flight, deleted after it was acknowledged, never dropped
+/// but for what a newer boot of the agent has made worthless, or what is older than the outbox keeps.
 ///
 /// # Errors
 /// If the outbox fails.
-pub async fn drain(outbox: Arc<Outbox>, sink: Arc<dyn Sink>, clock: Arc<dyn Clock>, cancel: CancellationToken) -> Result<(), OutboxError> {
-    let mut lanes = JoinSet::new();
-    for source in Source::ALL {
-        let lane = Lane { source: *source, outbox: outbox.clone(), sink: sink.clone(), clock: clock.clone() };
-        lanes.spawn(lane.for_ever());
+pub async fn drain(outbox: Arc<Outbox>, lanes: Vec<LaneSpec>, clock: Arc<dyn Clock>, cancel: CancellationToken) -> Result<(), OutboxError> {
+    let mut running = JoinSet::new();
+    for spec in lanes {
+        let lane = Lane { spec, outbox: outbox.clone(), clock: clock.clone() };
+        running.spawn(lane.for_ever());
     }
+    // A satellite without a lane has nothing to send.
+    let ended = async {
+        match running.join_next().await {
+            Some(ended) => ended,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = cancel.cancelled() => Ok(()),
-        ended = lanes.join_next() => match ended {
-            Some(Ok(Err(error))) => Err(error),
-            Some(Err(stopped)) if stopped.is_panic() => std::panic::resume_unwind(stopped.into_panic()),
-            // A lane ends only by an error; there is always one.
+        ended = ended => match ended {
+            Ok(Err(error)) => Err(error),
+            Err(stopped) if stopped.is_panic() => std::panic::resume_unwind(stopped.into_panic()),
+            // A lane ends only by an error.
             _ => Ok(()),
         },
     }
 }
 
 struct Lane {
-    source: Source,
+    spec: LaneSpec,
     outbox: Arc<Outbox>,
-    sink: Arc<dyn Sink>,
     clock: Arc<dyn Clock>,
 }
 
 impl Lane {
     async fn for_ever(self) -> Result<Infallible, OutboxError> {
-        let source = self.source;
+        let source = self.spec.source;
         let mut changes = self.outbox.changes();
         let mut delays = delays();
         loop {
             changes.borrow_and_update();
-            let Some(batch) = on_disk(&self.outbox, move |o| o.head(source)).await? else {
+            let sites = self.spec.sites.clone();
+            let Some(batch) = on_disk(&self.outbox, move |o| o.head(source, &sites)).await? else {
                 // The sender lives as long as the outbox that self holds.
                 _ = changes.changed().await;
                 continue;
             };
             let (site, last) = (batch.site, batch.last);
             let sent_at = self.clock.now();
+            let backfill = batch.observations.iter().any(|o| sent_at.since(o.observed_at) > BACKFILL);
             let observations: Vec<_> = batch.observations.into_iter().map(|o| Observation { sent_at, ..o }).collect();
-            match within(HUB_DEADLINE, self.sink.send(observations)).await {
+            match within(HUB_DEADLINE, self.spec.sink.send(observations)).await {
                 Ok(()) => {
-                    on_disk(&self.outbox, move |o| o.acknowledge(source, last)).await?;
+                    on_disk(&self.outbox, move |o| o.acknowledge(source, &site, last, backfill)).await?;
                     delays = self::delays();
                 }
                 Err(SendError::Superseded(why)) => {

@@ -14,14 +14,16 @@ const LEEWAY: u64 = 30;
 struct Claims {
     iss: String,
     sub: String,
+    aud: serde_json::Value,
     jti: String,
     exp: u64,
 }
 
-/// The client that made this assertion for `audience`; or why it is none. An assertion counts once: its `jti` is kept in `control`.
+/// The client that made this assertion for `issuer` (or for `token_url`, where the client may); or why it is none. An assertion counts once: its `jti` is kept in `control`.
 pub async fn verify_assertion<'c>(
     clients: &'c Clients,
-    audience: &str,
+    issuer: &str,
+    token_url: &str,
     control: &SqlitePool,
     assertion: &str,
 ) -> Result<&'c Client, String> {
@@ -40,13 +42,18 @@ pub async fn verify_assertion<'c>(
     let jwk = header.kid.as_deref().and_then(|kid| client.jwks.find(kid)).ok_or_else(|| "no key of this client has that kid".to_owned())?;
     let key = DecodingKey::from_jwk(jwk).map_err(|e| format!("key: {e}"))?;
     let mut validation = Validation::new(algorithm);
-    validation.set_audience(&[audience]);
+    // RFC 7523bis: the issuer, and nothing beside it. The URL of the token endpoint only where a setting of this client says so.
+    let audiences: &[&str] = if client.token_url_audience { &[issuer, token_url] } else { &[issuer] };
+    validation.set_audience(audiences);
     validation.set_issuer(&[&client.client]);
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
     validation.leeway = LEEWAY;
     validation.validate_nbf = true;
     let claims = decode::<Claims>(assertion, &key, &validation).map_err(|e| e.to_string())?.claims;
     let now = jsonwebtoken::get_current_timestamp();
+    if claims.aud.as_array().is_some_and(|list| list.len() != 1) {
+        return Err("aud must be the issuer alone".into());
+    }
     if claims.iss != claims.sub {
         return Err("iss and sub must both be the client id".into());
     }

@@ -21,6 +21,12 @@ pub struct Principal {
 }
 
 impl Principal {
+    /// A problem for a site or a thing beyond its reach, recorded.
+    pub(crate) fn out_of_reach(&self, hub: &Hub, method: &str, path: &str, detail: String) -> Problem {
+        hub.denials.record(&self.client, "reach", method, path, &detail);
+        Problem::new(StatusCode::FORBIDDEN, "out-of-reach", detail)
+    }
+
     /// As an actor of a command.
     pub fn actor(&self) -> Actor {
         Actor { subject: self.subject.clone(), client: self.client.clone(), on_behalf_of: None, reach: self.sites.clone() }
@@ -50,8 +56,8 @@ impl<S: Scope> FromRequestParts<Arc<Hub>> for Granted<S> {
 
     async fn from_request_parts(parts: &mut Parts, hub: &Arc<Hub>) -> Result<Self, Problem> {
         let principal = authenticate(parts, hub)?;
-        if !principal.scopes.iter().any(|s| s == S::NAME) {
-            denied(parts, &principal.client, "scope");
+        if !principal.scopes.iter().any(|s| s == S::NAME || S::IMPLIED_BY.contains(&s.as_str())) {
+            denied(parts, hub, &principal.client, "scope", S::NAME);
             let detail = format!("{} lacks scope {}", principal.client, S::NAME);
             return Err(Problem::new(StatusCode::FORBIDDEN, "scope-missing", detail).with("scope", json!(S::NAME)));
         }
@@ -65,7 +71,7 @@ fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
     };
     let value = parts.headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
     let Some(token) = value.and_then(|v| v.strip_prefix("Bearer ")) else {
-        denied(parts, "", "no-token");
+        denied(parts, hub, "", "no-token", "");
         return Err(refuse("no bearer token; get one at /oauth/token"));
     };
     match hub.issuer.check(token) {
@@ -76,14 +82,13 @@ fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
             sites: claims.sites,
         }),
         Err(why) => {
-            denied(parts, "", "bad-token");
+            denied(parts, hub, "", "bad-token", &why);
             Err(refuse(&format!("the token is refused: {why}")))
         }
     }
 }
 
-/// Every denial is counted and told.
-fn denied(parts: &Parts, client: &str, reason: &'static str) {
-    metrics::counter!("fm_auth_denied_total", "reason" => reason).increment(1);
-    tracing::warn!(client, reason, method = %parts.method, path = parts.uri.path(), "denied");
+/// Every denial is counted, told, and kept for auditors.
+fn denied(parts: &Parts, hub: &Hub, client: &str, reason: &'static str, detail: &str) {
+    hub.denials.record(client, reason, parts.method.as_str(), parts.uri.path(), detail);
 }

@@ -39,18 +39,27 @@ pub struct Claims {
 /// The hub's own issuer.
 pub struct Issuer {
     url: String,
+    kid: String,
     key: EncodingKey,
-    check: DecodingKey,
-    jwk: Value,
+    /// By `kid`; the first one signs.
+    checks: Vec<(String, DecodingKey, Value)>,
 }
 
 impl Issuer {
-    /// An issuer with this URL and signing key. Signs and verifies once, so that a wrong build shows at start.
-    pub fn new(url: &str, private_pem: &str, public_jwk: Value) -> Result<Self, String> {
-        let jwk: jsonwebtoken::jwk::Jwk = serde_json::from_value(public_jwk.clone()).map_err(|e| format!("issuer key: {e}"))?;
-        let key = EncodingKey::from_ec_pem(private_pem.as_bytes()).map_err(|e| format!("issuer key: {e}"))?;
-        let check = DecodingKey::from_jwk(&jwk).map_err(|e| format!("issuer key: {e}"))?;
-        let issuer = Self { url: url.into(), key, check, jwk: public_jwk };
+    /// An issuer with this URL and these keys (PEM), at least one: the first signs, all count. A rotation puts the new key second, then
+    /// first, then takes the old one away, each step once every hub has taken the one before, and the last after a token's life.
+    /// Signs and verifies once, so that a wrong build shows at start.
+    pub fn new(url: &str, private_pems: &[String]) -> Result<Self, String> {
+        let check = |pem: &String| {
+            let jwk = super::public_jwk(pem)?;
+            let parsed: jsonwebtoken::jwk::Jwk = serde_json::from_value(jwk.clone()).map_err(|e| format!("issuer key: {e}"))?;
+            let kid = parsed.common.key_id.clone().unwrap_or_default();
+            Ok::<_, String>((kid, DecodingKey::from_jwk(&parsed).map_err(|e| format!("issuer key: {e}"))?, jwk))
+        };
+        let checks = private_pems.iter().map(check).collect::<Result<Vec<_>, _>>()?;
+        let (Some(first), Some((kid, ..))) = (private_pems.first(), checks.first()) else { return Err("the issuer has no key".into()) };
+        let key = EncodingKey::from_ec_pem(first.as_bytes()).map_err(|e| format!("issuer key: {e}"))?;
+        let issuer = Self { url: url.into(), kid: kid.clone(), key, checks };
         let token = issuer.issue("self-test", "", &[])?;
         issuer.check(&token).map_err(|e| format!("the issuer's self-test failed: {e}"))?;
         Ok(issuer)
@@ -63,7 +72,7 @@ impl Issuer {
 
     /// Its public keys.
     pub fn jwks(&self) -> Value {
-        serde_json::json!({"keys": [self.jwk]})
+        serde_json::json!({"keys": self.checks.iter().map(|(_, _, jwk)| jwk).collect::<Vec<_>>()})
     }
 
     /// An access token for `client`.
@@ -81,8 +90,7 @@ impl Issuer {
             nbf: now,
             jti: uuid::Uuid::new_v4().to_string(),
         };
-        let kid = self.jwk.get("kid").and_then(Value::as_str).map(str::to_owned);
-        let header = Header { typ: Some(TYP.into()), kid, ..Header::new(Algorithm::ES256) };
+        let header = Header { typ: Some(TYP.into()), kid: Some(self.kid.clone()), ..Header::new(Algorithm::ES256) };
         encode(&header, &claims, &self.key).map_err(|e| format!("signing a token failed: {e}"))
     }
 
@@ -94,10 +102,32 @@ impl Issuer {
         validation.set_required_spec_claims(&["exp", "nbf", "iss", "aud", "sub"]);
         validation.validate_nbf = true;
         validation.leeway = LEEWAY;
-        let data = decode::<Claims>(token, &self.check, &validation).map_err(|e| e.to_string())?;
+        let kid = jsonwebtoken::decode_header(token).map_err(|e| e.to_string())?.kid.unwrap_or_default();
+        let key = self.checks.iter().find(|(own, ..)| *own == kid).map(|(_, key, _)| key).ok_or("no key of this issuer has that kid")?;
+        let data = decode::<Claims>(token, key, &validation).map_err(|e| e.to_string())?;
         match data.header.typ.as_deref() {
             Some(TYP) => Ok(data.claims),
             other => Err(format!("typ is {}, must be {TYP}", other.unwrap_or("absent"))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::generate_key;
+
+    #[test]
+    fn a_rotation_refuses_no_token_that_lives_and_ends_with_the_old_key() {
+        let (old, new) = (generate_key().unwrap().private_pem, generate_key().unwrap().private_pem);
+        let issuer = |keys: &[&String]| Issuer::new("http://hub", &keys.iter().map(|k| (*k).clone()).collect::<Vec<_>>()).unwrap();
+        let token = issuer(&[&old]).issue("a", "", &[]).unwrap();
+        let steps: [(&[&String], bool); 4] = [(&[&old], true), (&[&old, &new], true), (&[&new, &old], true), (&[&new], false)];
+        for (keys, counts) in steps {
+            assert_eq!(issuer(keys).check(&token).is_ok(), counts);
+            assert_eq!(issuer(keys).jwks()["keys"].as_array().unwrap().len(), keys.len());
+        }
+        let by_new = issuer(&[&new, &old]).issue("a", "", &[]).unwrap();
+        assert!(issuer(&[&old, &new]).check(&by_new).is_ok(), "a hub that has not put the new key first yet takes its tokens");
     }
 }

@@ -3,16 +3,20 @@
 
 mod assertion;
 mod clients;
+mod denials;
 mod granted;
 mod issuer;
 mod keys;
+mod limits;
 mod routes;
 mod scope;
 
 pub use assertion::verify_assertion;
 pub use clients::{Client, Clients};
+pub use denials::{Denial, Denials};
 pub use granted::{Granted, Principal};
 pub use issuer::{Claims, Issuer, LIFE as TOKEN_LIFE};
-pub use keys::{KeyPair, generate_key};
+pub use keys::{KeyPair, generate_key, public_jwk};
+pub use limits::Limits;
 pub use routes::{Routes, Scoped};
 pub use scope::*;

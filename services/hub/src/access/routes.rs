@@ -2,7 +2,7 @@
 
 use super::{Granted, Scope};
 use crate::Hub;
-use axum::{Router, handler::Handler, routing::MethodRouter, routing::get, routing::post};
+use axum::{Router, handler::Handler, routing::MethodRouter, routing::get, routing::patch, routing::post};
 use std::sync::Arc;
 
 /// The argument lists of handlers whose first argument is a [`Granted`].
@@ -46,6 +46,15 @@ impl Routes {
         T: Scoped + 'static,
     {
         self.add(path, post(handler))
+    }
+
+    /// A route that changes a part.
+    pub fn patch<H, T>(self, path: &str, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Hub>>,
+        T: Scoped + 'static,
+    {
+        self.add(path, patch(handler))
     }
 
     fn add(self, path: &str, route: MethodRouter<Arc<Hub>>) -> Self {

@@ -4,11 +4,17 @@
 pub trait Scope: Send + Sync + 'static {
     /// Its name in tokens.
     const NAME: &'static str;
+    /// Scopes that hold it too: who writes devices may look at them.
+    const IMPLIED_BY: &'static [&'static str] = &[];
 }
 
 macro_rules! scopes {
-    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal;)*) => {
-        $($(#[doc = $doc])+ #[derive(Clone, Copy, Debug)] pub struct $name; impl Scope for $name { const NAME: &'static str = $text; })*
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal $(<= [$($implied:literal),*])?;)*) => {
+        $($(#[doc = $doc])+ #[derive(Clone, Copy, Debug)] pub struct $name;
+        impl Scope for $name {
+            const NAME: &'static str = $text;
+            $(const IMPLIED_BY: &'static [&'static str] = &[$($implied),*];)?
+        })*
         /// Every scope there is.
         pub const SCOPES: &[&str] = &[$($text),*];
     };
@@ -16,7 +22,7 @@ macro_rules! scopes {
 
 scopes! {
     /// Read devices, sites, conditions, operations.
-    DeviceRead = "device:read";
+    DeviceRead = "device:read" <= ["device:update", "device-condition:create"];
     /// Change what is not the lifecycle.
     DeviceUpdate = "device:update";
     /// Give a lifecycle command.
@@ -25,6 +31,14 @@ scopes! {
     SiteRead = "site:read";
     /// Change a site's settings, and take over a fleet that already runs.
     SiteUpdate = "site:update";
+    /// Report conditions of the types that are granted.
+    ConditionCreate = "device-condition:create";
+    /// Hand over what an agent saw.
+    ObservationCreate = "observation:create";
+    /// Take work orders and report on them.
+    TaskExecute = "task:execute";
+    /// Read what auditors read: denials, proofs.
+    AuditRead = "audit:read";
     /// Run the hub.
     Admin = "admin";
 }

@@ -76,7 +76,7 @@ pub(crate) fn command(stream: StreamId, ask: &Ask, principal: &Principal, reason
     }
 }
 
-async fn respond(hub: &Hub, command: &Command, answer: Result<Answer, AskError>) -> Result<Response, Problem> {
+pub(crate) async fn respond(hub: &Hub, command: &Command, answer: Result<Answer, AskError>) -> Result<Response, Problem> {
     match answer {
         Err(AskError::NotStored(why)) => {
             tracing::error!(why, "a command could not be stored");
@@ -142,7 +142,7 @@ fn not_after(text: Option<&str>, now: Timestamp) -> Result<Timestamp, Problem> {
     if at > now && at.since(now) <= 24 * HOUR { Ok(at) } else { Err(Problem::invalid("not_after", "a time within the next 24 hours")) }
 }
 
-fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let version = value.to_str().ok().and_then(|v| v.strip_prefix("\"v")?.strip_suffix('"')?.parse().ok());
     version.filter(|v| *v <= i64::MAX as u64).map(Some).ok_or_else(|| Problem::invalid("If-Match", "an ETag of ours: \"v<version>\""))
@@ -153,7 +153,7 @@ fn respond_async(headers: &HeaderMap) -> bool {
 }
 
 /// The trace of W3C's `traceparent`.
-fn trace_id(headers: &HeaderMap) -> String {
+pub(crate) fn trace_id(headers: &HeaderMap) -> String {
     let id = headers.get("traceparent").and_then(|v| v.to_str().ok()).and_then(|v| v.split('-').nth(1));
     id.filter(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())).unwrap_or_default().to_owned()
 }

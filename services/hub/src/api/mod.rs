@@ -1,12 +1,15 @@
 //! The routes, one file per thing.
 
 mod admin;
+mod annotations;
 mod baseline;
 mod body;
 mod commands;
 mod conditions;
+mod denials;
 mod devices;
 mod filter;
+mod gateway;
 pub(crate) mod health;
 mod history;
 mod named;
@@ -37,6 +40,12 @@ pub(crate) fn routes() -> Routes {
         .get("/sites", sites::list)
         .get("/sites/{site}", sites::one)
         .get("/sites/{site}/baseline", baseline::preview)
+        .patch("/devices/{id}", gateway::scheduler::one)
+        .post("/devices/{id}/conditions", gateway::conditions::one)
+        .patch("/sites/{site}/devices:batch", gateway::scheduler::batch)
+        .post("/sites/{site}/conditions:batch", gateway::conditions::batch)
+        .post("/sites/{site}/observations:batch", gateway::observations::batch)
+        .get("/audit/denials", denials::list)
         .get("/admin/parked", admin::parked)
         .get("/admin/projections", admin::projections)
 }

@@ -56,11 +56,11 @@ async fn token(State(hub): State<Arc<Hub>>, asked: Result<Form<Asked>, FormRejec
     let (Some(ASSERTION_TYPE), Some(assertion)) = (asked.client_assertion_type.as_deref(), &asked.client_assertion) else {
         return error("invalid_request", &format!("client_assertion_type must be {ASSERTION_TYPE}, with a client_assertion"));
     };
-    let client = match verify_assertion(&hub.clients, hub.issuer.url(), hub.generations.control(), assertion).await {
+    let token_url = format!("{}/oauth/token", hub.url);
+    let client = match verify_assertion(&hub.clients, hub.issuer.url(), &token_url, hub.generations.control(), assertion).await {
         Ok(client) => client,
         Err(why) => {
-            metrics::counter!("fm_auth_denied_total", "reason" => "assertion").increment(1);
-            tracing::warn!(why, "an assertion was refused");
+            hub.denials.record("", "assertion", "POST", "/oauth/token", &why);
             return error("invalid_client", &why);
         }
     };
@@ -69,6 +69,7 @@ async fn token(State(hub): State<Arc<Hub>>, asked: Result<Form<Asked>, FormRejec
         None => client.scopes.iter().map(String::as_str).collect(),
     };
     if let Some(over) = scopes.iter().find(|s| !client.scopes.iter().any(|own| own == *s)) {
+        hub.denials.record(&client.client, "scope", "POST", "/oauth/token", over);
         return error("invalid_scope", &format!("{} may not have scope {over}", client.client));
     }
     let scope = scopes.join(" ");

@@ -66,6 +66,14 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
             }
         }
         DeviceEvent::DriftAccepted(e) => device.accepted_status = Some(e.status.clone()),
+        DeviceEvent::AnnotationsChanged(e) => {
+            for a in &e.annotations {
+                match &a.value {
+                    Some(value) => _ = device.annotations.insert(a.key.clone(), value.clone()),
+                    None => _ = device.annotations.remove(&a.key),
+                }
+            }
+        }
         DeviceEvent::EditJudged(e) => {
             device.judged_edit = device.judged_edit.max(e.change_id);
             device.accepted_status = None;

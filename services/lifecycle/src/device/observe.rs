@@ -3,8 +3,8 @@
 use super::{conditions, drain, netbox, state::Device, step::Step};
 use crate::{Context, Observed, Sighting};
 use fleet_schemas::{
-    ConditionReport, ConditionsSeen, DeviceEvent, Fact, SchedulerChanged, SchedulerSection, SchedulerSeen, SlurmNodeSeen, Source, SourceSeq,
-    StreamId,
+    ConditionReport, ConditionsSeen, DeviceEvent, Fact, SchedulerChanged, SchedulerSection, SchedulerSeen, SlurmNodeSeen, Source,
+    SourceSeq, StreamId,
 };
 
 /// Draws what follows from a fact. Late and misaddressed ones, and those beyond their sender's reach, are kept without effect.
@@ -30,12 +30,10 @@ pub fn observe(device: &Device, sighting: &Sighting, ctx: &Context<'_>) -> Obser
             true => netbox::gone(&mut step, sighting, gone),
             false => Some("identity-mismatch"),
         },
-        Fact::SlurmNodeSeen(SlurmNodeSeen { slurm_node, conditions, section }) => {
-            own_node(&step, sighting, slurm_node).or_else(|| {
-                scheduler(&mut step, sighting, section.as_ref());
-                reports(&mut step, sighting, conditions)
-            })
-        }
+        Fact::SlurmNodeSeen(SlurmNodeSeen { slurm_node, conditions, section }) => own_node(&step, sighting, slurm_node).or_else(|| {
+            scheduler(&mut step, sighting, section.as_ref());
+            reports(&mut step, sighting, conditions)
+        }),
         Fact::SchedulerSeen(SchedulerSeen { slurm_node, section }) => {
             let note = own_node(&step, sighting, slurm_node);
             if note.is_none() {
@@ -63,11 +61,9 @@ fn identity(ctx: &Context<'_>, instance: &str, netbox_id: i64) -> bool {
 fn shared(fact: &Fact) -> bool {
     match fact {
         Fact::SchedulerSeen(_) | Fact::ConditionsSeen(_) => true,
-        Fact::NetboxDeviceSeen(_)
-        | Fact::NetboxDeviceGone(_)
-        | Fact::SlurmNodeSeen(_)
-        | Fact::SweepCompleted(_)
-        | Fact::LookFailed(_) => false,
+        Fact::NetboxDeviceSeen(_) | Fact::NetboxDeviceGone(_) | Fact::SlurmNodeSeen(_) | Fact::SweepCompleted(_) | Fact::LookFailed(_) => {
+            false
+        }
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Device {
     pub waits: BTreeMap<(WaitKind, String), WaitState>,
     /// Highest recorded place in each source's order.
     pub seqs: BTreeMap<(Source, SiteId), SourceSeq>,
+    /// People's remarks.
+    pub annotations: BTreeMap<String, String>,
     /// Last person's edit in NetBox that was judged.
     pub judged_edit: i64,
     /// A NetBox status that stands by a person's word although the table says otherwise.
@@ -202,6 +204,7 @@ impl Device {
             attention: BTreeMap::new(),
             waits: BTreeMap::new(),
             seqs: BTreeMap::new(),
+            annotations: BTreeMap::new(),
             judged_edit: 0,
             accepted_status: None,
         }

@@ -3,8 +3,8 @@
 use super::{decide::take, step::Step};
 use crate::Refusal;
 use fleet_schemas::{
-    Ask, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted, HoldPlaced, MINUTE, Maintain, Micros, OperationState, Phase,
-    PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
+    Annotation, AnnotationsChanged, Ask, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted, HoldPlaced, MINUTE, Maintain,
+    Micros, OperationState, Phase, PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
 };
 
 /// How long a drain may wait before it becomes an attention item.
@@ -27,6 +27,7 @@ pub(super) fn apply(step: &mut Step<'_>, ask: &Ask) -> Done {
         Ask::PlaceHold(a) => hold(step, a),
         Ask::LiftHold(a) => unhold(step, &a.name),
         Ask::Annotate(a) => annotate(step, &a.kind),
+        Ask::SetAnnotations(a) => set_annotations(step, &a.annotations),
         Ask::NotBuilt(a) => Err(Refusal::not_available(&format!("`{}`", a.verb))),
         Ask::RegisterSite(_) | Ask::SetRoleProfile(_) | Ask::ClaimEpoch(_) => {
             let asked = fleet_schemas::verbs::name_of(ask).to_owned();
@@ -169,6 +170,31 @@ fn unhold(step: &mut Step<'_>, name: &str) -> Done {
     }
     let by = step.ctx.actor.subject.clone();
     step.emit(HoldLifted { name: name.into(), by });
+    Ok(())
+}
+
+/// Annotations that a device may have.
+const ANNOTATIONS: usize = 64;
+
+fn set_annotations(step: &mut Step<'_>, asked: &[Annotation]) -> Done {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    for Annotation { key, value } in asked {
+        let long = value.as_ref().is_some_and(|v| v.chars().count() > 1024);
+        if long || key.is_empty() || key.len() > 64 || !key.chars().all(good) {
+            let expected = "a key of at most 64 letters, digits, -, _, . and /, and a value of at most 1,024 characters";
+            return Err(Refusal::new("invalid", "annotations", expected, key.chars().take(80).collect::<String>(), "correct it"));
+        }
+    }
+    let differs = |a: &&Annotation| step.device.annotations.get(&a.key) != a.value.as_ref();
+    let annotations: Vec<_> = asked.iter().filter(differs).cloned().collect();
+    let added = annotations.iter().filter(|a| a.value.is_some() && !step.device.annotations.contains_key(&a.key)).count();
+    if step.device.annotations.len() + added > ANNOTATIONS {
+        let seen = format!("{} and {added} more", step.device.annotations.len());
+        return Err(Refusal::new("invalid", "annotations", format!("at most {ANNOTATIONS}"), seen, "take some away"));
+    }
+    if !annotations.is_empty() {
+        step.emit(AnnotationsChanged { annotations });
+    }
     Ok(())
 }
 

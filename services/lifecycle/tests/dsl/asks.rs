@@ -2,8 +2,8 @@
 
 use super::{Given, START, asked, at, happened, netbox, says, seen, slurm};
 use fleet_schemas::{
-    Activate, Annotate, Ask, Baseline, ConditionChanged, ConditionReport, Drain, Effect, EndMaintenance, LiftHold, Maintain, NotBuilt,
-    Phase, PhaseChanged, PlaceHold, Quarantine, Resume, Severity, Stage, Then, Timestamp, Validate,
+    Activate, Annotate, Annotation, Ask, Baseline, ConditionChanged, ConditionReport, Drain, Effect, EndMaintenance, LiftHold, Maintain,
+    NotBuilt, Phase, PhaseChanged, PlaceHold, Quarantine, Resume, SetAnnotations, Severity, Stage, Then, Timestamp, Validate,
 };
 
 pub fn baseline(phase: Phase) -> Ask {
@@ -44,6 +44,10 @@ pub fn hold_until(name: &str, expires_at: Timestamp) -> Ask {
 }
 pub fn unhold(name: &str) -> Ask {
     LiftHold { name: name.into() }.into()
+}
+pub fn annotations(pairs: &[(&str, Option<&str>)]) -> Ask {
+    let annotation = |(key, value): &(&str, Option<&str>)| Annotation { key: (*key).into(), value: value.map(str::to_owned) };
+    SetAnnotations { annotations: pairs.iter().map(annotation).collect() }.into()
 }
 pub fn accept_drift() -> Ask {
     Annotate { kind: "accept-drift".into() }.into()

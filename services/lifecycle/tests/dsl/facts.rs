@@ -5,8 +5,8 @@ use super::run::Run;
 use super::world::{INSTANCE, NETBOX_ID, at};
 use fleet_lifecycle::Sighting;
 use fleet_schemas::{
-    ConditionReport, Fact, Inventory, LookFailed, LookFault, Micros, NetboxDeviceGone, NetboxDeviceSeen, SchedulerSection, SiteId,
-    SlurmNodeSeen, Source, SourceSeq, Status, StatusEdit, SweepCompleted, TaskKind, Timestamp,
+    ConditionReport, ConditionsSeen, Fact, Inventory, LookFailed, LookFault, Micros, NetboxDeviceGone, NetboxDeviceSeen, SchedulerSection,
+    SchedulerSeen, SiteId, SlurmNodeSeen, Source, SourceSeq, Status, StatusEdit, SweepCompleted, TaskKind, Timestamp,
 };
 
 type Facts = Box<dyn FnOnce(&Run) -> Fact>;
@@ -48,6 +48,25 @@ impl Look {
         Self { age: before, ..self }
     }
 
+    /// Half of a look at SLURM, as it comes over the wire: section `scheduler` alone.
+    pub fn section_alone(self) -> Self {
+        self.map(|fact, _| match fact.clone() {
+            Fact::SlurmNodeSeen(SlurmNodeSeen { slurm_node, section, .. }) => *fact = SchedulerSeen { slurm_node, section }.into(),
+            other => panic!("{other:?} has no section"),
+        })
+    }
+    /// The other half: the conditions.
+    pub fn conditions_alone(self) -> Self {
+        self.map(|fact, _| match fact.clone() {
+            Fact::SlurmNodeSeen(SlurmNodeSeen { conditions, .. }) => *fact = ConditionsSeen { conditions }.into(),
+            other => panic!("{other:?} has no conditions"),
+        })
+    }
+    /// From a writer that keeps no order.
+    pub fn by_arrival(self) -> Self {
+        self.seq(0, 0)
+    }
+
     pub fn sighting(self, run: &mut Run) -> Sighting {
         let fact = (self.facts)(run);
         let here = || match (&fact, &run.stream) {
@@ -59,6 +78,8 @@ impl Look {
         let seq = self.seq.unwrap_or_else(|| run.next_seq(self.source, &site));
         let native_id = match &fact {
             Fact::SlurmNodeSeen(seen) => seen.slurm_node.clone(),
+            Fact::SchedulerSeen(seen) => seen.slurm_node.clone(),
+            Fact::ConditionsSeen(_) => String::new(),
             _ => NETBOX_ID.to_string(),
         };
         let observed_at = run.now.plus(-self.age);

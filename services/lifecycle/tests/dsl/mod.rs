@@ -139,6 +139,14 @@ impl Story {
         self
     }
 
+    /// Seen by a client whose right reaches these sites.
+    pub fn seen_by(mut self, look: Look, reach: &[&str]) -> Self {
+        self.run.now = self.run.now.plus(SECOND);
+        let sighting = look.sighting(&mut self.run);
+        self.last = self.run.see_by(&sighting, reach.iter().map(|s| (*s).to_owned()).collect());
+        self
+    }
+
     /// Time passes, and every deadline in it; what they led to is told as one.
     pub fn after(mut self, span: Micros) -> Self {
         let came = self.run.pass(self.run.now.plus(span));

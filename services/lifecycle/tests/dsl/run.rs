@@ -56,7 +56,11 @@ impl Run {
 
     /// As the journal: an observation without events is followed by no plan, and a complete look is remembered beside the fold.
     pub fn see(&mut self, sighting: &Sighting) -> Came {
-        let reach = vec![sighting.site.to_string()];
+        self.see_by(sighting, vec![sighting.site.to_string()])
+    }
+
+    /// The same from a client whose right reaches these sites.
+    pub fn see_by(&mut self, sighting: &Sighting, reach: Vec<String>) -> Came {
         let actor = Actor { subject: format!("agent:{}", sighting.source), client: "satellite".into(), on_behalf_of: None, reach };
         let came = self.step(&actor, "", false, |state, ctx| Ok(Fleet::observe(state, sighting, ctx)));
         if matches!(sighting.fact, Fact::SweepCompleted(_)) {
@@ -97,13 +101,18 @@ impl Run {
         let mut all = Vec::new();
         while let Some((due, wait)) = self.next_wait().filter(|(due, _)| *due <= until) {
             self.now = self.now.max(due);
-            let came = self.expire(&wait);
-            self.muted |= came.events.is_empty();
-            all.push(came);
+            all.push(self.fall_due(&wait));
             assert!(all.len() < 1000, "{wait:?} fires for ever");
         }
         self.now = self.now.max(until);
         all
+    }
+
+    /// One wait falls due; what leads to nothing is not asked again before something changes.
+    pub fn fall_due(&mut self, wait: &Wait) -> Came {
+        let came = self.expire(wait);
+        self.muted |= came.events.is_empty();
+        came
     }
 
     /// The next place in a source's order.

@@ -67,6 +67,10 @@ impl Teller {
             DeviceEvent::WaitArmed(e) => format!("wait {} {} {}", e.wait, e.name, self.when(e.due)),
             DeviceEvent::DeadlineUnobservable(e) => format!("unobservable {}: {}", e.wait, e.source),
             DeviceEvent::DriftAccepted(e) => format!("drift accepted by {}: {}", e.by, e.status),
+            DeviceEvent::AnnotationsChanged(e) => {
+                let words = e.annotations.iter().map(|a| format!("{}={}", a.key, a.value.as_deref().unwrap_or("-")));
+                format!("annotated {}", words.collect::<Vec<_>>().join(" "))
+            }
             DeviceEvent::EditJudged(e) => format!("edit by {}: {}: {} {}", e.user, e.edit, e.verb, e.result).replace("  ", " "),
         }
     }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fleet_satellite::{
-    Agent, ClientError, Clock, DeviceList, Fut, ListedDevice, Look, Memory, Outbox, RunError, Seen, SendError, Settings, Sink, Sweep,
-    SystemClock,
+    Agent, ClientError, Clock, DeviceList, Fut, LaneSpec, ListedDevice, Look, Memory, Outbox, RunError, Seen, SendError, Settings, Sink,
+    Sweep, SystemClock,
 };
 use fleet_schemas::{
     BootId, ConditionReport, DeviceId, Fact, NetboxDeviceSeen, Observation, SiteId, SlurmNodeSeen, Source, Status, StreamId, Timestamp,
@@ -119,9 +119,24 @@ pub(crate) struct Hub {
     /// How often it was asked for the devices.
     pub(crate) listed: AtomicU64,
     pub(crate) epochs: AtomicU64,
+    /// Told when the list changed.
+    pub(crate) changed: Notify,
+}
+
+/// How long an outbox keeps what nobody takes.
+pub(crate) const KEEP: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// One lane a source, of all sites that tests use.
+pub(crate) fn lanes(hub: &Arc<Hub>) -> Vec<LaneSpec> {
+    let sites: Vec<_> = ["s1", "s2", "sim1", "sim2"].iter().map(|s| site(s)).collect();
+    Source::ALL.iter().map(|source| LaneSpec { source: *source, sites: sites.clone(), sink: hub.clone() }).collect()
 }
 
 impl Sink for Hub {
+    fn relist(&self) -> Fut<'_, ()> {
+        Box::pin(self.changed.notified())
+    }
+
     fn epoch(&self, _: SiteId, _: Source, _: BootId) -> Fut<'_, Result<u64, SendError>> {
         Box::pin(async { Ok(self.epochs.fetch_add(1, Ordering::SeqCst) + 1) })
     }
@@ -204,13 +219,13 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(file: &Path, hub: Arc<Hub>, sites: &[&str]) -> Self {
-        let outbox = Arc::new(Outbox::open(file, Duration::from_secs(900)).unwrap());
+        let outbox = Arc::new(Outbox::open(file, Duration::from_secs(900), KEEP).unwrap());
         let clock = Arc::new(TestClock(AtomicI64::new(1_000_000_000_000_000)));
         let (script, receiver) = mpsc::unbounded_channel();
         let (looked, remembered) = (Arc::<AtomicU64>::default(), Arc::<Mutex<Memory>>::default());
         let sites = sites.iter().map(|s| site(s)).collect();
         let agent = Scripted { sites, script: receiver, looked: looked.clone(), remembered: remembered.clone() };
-        let (settings, cancel) = (Settings { boot: boot(), look_deadline: None }, CancellationToken::new());
+        let (settings, cancel) = (Settings::new(boot()), CancellationToken::new());
         let agent =
             fleet_satellite::run(agent, outbox.clone(), hub.clone(), clock.clone(), settings, Arc::new(Notify::new()), cancel.clone());
         Self { hub, outbox, clock, script, looked, remembered, agent: tokio::spawn(agent), said: 0, cancel }
@@ -218,12 +233,17 @@ impl Stage {
 
     /// Starts sending.
     pub(crate) fn drain(&self) -> JoinHandle<Result<(), fleet_satellite::OutboxError>> {
-        tokio::spawn(fleet_satellite::drain(self.outbox.clone(), self.hub.clone(), self.clock.clone(), self.cancel.clone()))
+        tokio::spawn(fleet_satellite::drain(self.outbox.clone(), lanes(&self.hub), self.clock.clone(), self.cancel.clone()))
     }
 
     /// The agent says this; waits until it is in the outbox (the next look has begun).
     pub(crate) async fn say(&mut self, said: Result<Sweep, ClientError>) {
-        self.script.send(said).unwrap();
+        let now = self.clock.now();
+        let seen_now = |mut sweep: Sweep| {
+            sweep.observations.iter_mut().for_each(|seen| seen.observed_at = now);
+            sweep
+        };
+        self.script.send(said.map(seen_now)).unwrap();
         self.said += 1;
         let (looked, said) = (self.looked.clone(), self.said);
         eventually("the next look", move || looked.load(Ordering::SeqCst) > said).await;

@@ -9,7 +9,7 @@ use fleet_schemas::{Fact, LookFault, SiteId, Source, StreamId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::{Hub, Stage, boot, eventually, listed, quiet, secret_file, site, sweep};
+use crate::harness::{Hub, KEEP, Stage, boot, eventually, lanes, listed, quiet, secret_file, site, sweep};
 use crate::{netbox, slurm};
 
 #[tokio::test]
@@ -70,13 +70,13 @@ impl Agent for Slow {
 #[tokio::test]
 async fn a_look_has_a_deadline_and_a_poke_brings_the_next() {
     let folder = tempfile::tempdir().unwrap();
-    let outbox = Arc::new(Outbox::open(&folder.path().join("outbox"), Duration::from_secs(900)).unwrap());
+    let outbox = Arc::new(Outbox::open(&folder.path().join("outbox"), Duration::from_secs(900), KEEP).unwrap());
     let (hub, looks, poke, cancel) =
         (Arc::<Hub>::default(), Arc::<AtomicU64>::default(), Arc::new(Notify::new()), CancellationToken::new());
-    let settings = Settings { boot: boot(), look_deadline: Some(Duration::from_millis(20)) };
+    let settings = Settings { look_deadline: Some(Duration::from_millis(20)), ..Settings::new(boot()) };
     let agent = Slow { sites: [site("s1")], looks: looks.clone() };
     tokio::spawn(fleet_satellite::run(agent, outbox.clone(), hub.clone(), Arc::new(SystemClock), settings, poke.clone(), cancel.clone()));
-    tokio::spawn(fleet_satellite::drain(outbox, hub.clone(), Arc::new(SystemClock), cancel.clone()));
+    tokio::spawn(fleet_satellite::drain(outbox, lanes(&hub), Arc::new(SystemClock), cancel.clone()));
     eventually("the failure", || hub.taken.lock().unwrap().len() == 1).await;
     let Fact::LookFailed(failed) = Fact::decode(&hub.taken.lock().unwrap()[0].fact).unwrap() else { panic!() };
     assert_eq!((failed.fault, failed.message.as_str()), (LookFault::NoData, "look at netbox: not complete within 0.02 s"));
@@ -109,13 +109,13 @@ impl Agent for Listing {
 }
 
 #[tokio::test]
-async fn devices_that_are_linked_after_a_look_are_looked_at_soon() {
+async fn devices_that_are_linked_after_a_look_are_looked_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let outbox = Arc::new(Outbox::open(&folder.path().join("outbox"), Duration::from_secs(900)).unwrap());
+    let outbox = Arc::new(Outbox::open(&folder.path().join("outbox"), Duration::from_secs(900), KEEP).unwrap());
     let (hub, looks, cancel) = (Arc::<Hub>::default(), Arc::<Mutex<Vec<DeviceList>>>::default(), CancellationToken::new());
     let unlinked = ListedDevice { slurm_node: None, ..listed(1, "") };
     hub.devices.lock().unwrap().devices.push(unlinked.clone());
-    let settings = Settings { boot: boot(), look_deadline: None };
+    let settings = Settings::new(boot());
     let agent = Listing { sites: [site("s1")], looks: looks.clone() };
     tokio::spawn(fleet_satellite::run(
         agent,
@@ -128,10 +128,12 @@ async fn devices_that_are_linked_after_a_look_are_looked_at_soon() {
     ));
     let given = || looks.lock().unwrap().iter().map(|list| list.devices.len()).collect::<Vec<_>>();
     // Read anew, and no reason to look: a device that is linked to nothing.
+    hub.changed.notify_one();
     eventually("the list is read again", || hub.listed.load(Ordering::SeqCst) == 2).await;
     // An hour before the next look: a link, and another one.
     for (devices, expected) in [(vec![unlinked, listed(2, "gpu002")], vec![1, 2]), (vec![listed(2, "gpu007")], vec![1, 2, 1])] {
         *hub.devices.lock().unwrap() = DeviceList { devices };
+        hub.changed.notify_one();
         eventually("a look", || given().len() == expected.len()).await;
         assert_eq!(given(), expected);
     }
@@ -142,7 +144,7 @@ async fn devices_that_are_linked_after_a_look_are_looked_at_soon() {
 async fn from_the_simulator_to_the_hub() {
     let sim = quiet(60, 1.0).await;
     let folder = tempfile::tempdir().unwrap();
-    let outbox = Arc::new(Outbox::open(&folder.path().join("outbox"), Duration::from_secs(900)).unwrap());
+    let outbox = Arc::new(Outbox::open(&folder.path().join("outbox"), Duration::from_secs(900), KEEP).unwrap());
     let (hub, cancel) = (Arc::<Hub>::default(), CancellationToken::new());
     let linked = sim.world.devices().into_iter().filter(|d| d.site == "sim1");
     let linked = linked.filter_map(|d| Some(listed(d.id as i64, d.custom_fields.get("slurm_node")?.as_str()?)));
@@ -151,13 +153,12 @@ async fn from_the_simulator_to_the_hub() {
     let linked = hub.devices.lock().unwrap().devices.len();
     let (jwt, token) = (secret_file(&sim.sites[0].slurm_jwt), secret_file(&sim.netbox.token));
     let poke = Arc::new(Notify::new());
-    let run =
-        |poke: Arc<Notify>| (outbox.clone(), hub.clone(), Arc::new(SystemClock), Settings { boot: boot(), look_deadline: None }, poke);
+    let run = |poke: Arc<Notify>| (outbox.clone(), hub.clone(), Arc::new(SystemClock), Settings::new(boot()), poke);
     let (o, h, c, s, p) = run(poke.clone());
     tokio::spawn(fleet_satellite::run(slurm::agent(&sim, 0, &jwt), o, h, c, s, p, cancel.clone()));
     let (o, h, c, s, p) = run(Arc::new(Notify::new()));
     tokio::spawn(fleet_satellite::run(netbox::agent(&sim, &["sim1", "sim2"], &token), o, h, c, s, p, cancel.clone()));
-    tokio::spawn(fleet_satellite::drain(outbox.clone(), hub.clone(), Arc::new(SystemClock), cancel.clone()));
+    tokio::spawn(fleet_satellite::drain(outbox.clone(), lanes(&hub), Arc::new(SystemClock), cancel.clone()));
     let ends = || hub.said().iter().filter(|s| *s == "SweepCompleted").count();
     eventually("three sweeps end", || ends() == 3).await;
     let said = hub.said();

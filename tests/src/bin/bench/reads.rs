@@ -3,7 +3,7 @@
 use crate::bed::{Bed, device};
 use crate::table::{Spread, Table, at_least, at_most, short};
 use fleet_hub::Hub;
-use fleet_hub::access::{Clients, Issuer, generate_key};
+use fleet_hub::access::{Clients, Denials, Issuer, Limits, generate_key};
 use fleet_schemas::StreamId;
 use fleet_tests::Api;
 use std::{sync::Arc, time::Duration, time::Instant};
@@ -113,10 +113,11 @@ async fn serve(bed: &Bed) -> (Api, oneshot::Sender<()>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let key = generate_key().unwrap();
-    let issuer = Issuer::new(&url, &key.private_pem, key.public_jwk).unwrap();
+    let issuer = Issuer::new(&url, &[key.private_pem]).unwrap();
     let token = issuer.issue("bench", "device:read", &["*".into()]).unwrap();
     let (journal, generations) = (bed.journal.clone(), bed.generations.clone());
-    let hub = Hub { journal, generations, issuer, clients: Clients::default(), url: url.clone(), patience: Duration::from_secs(10) };
+    let (denials, clients, limits) = (Denials::new(generations.control().clone()), Clients::default(), Limits::default());
+    let hub = Hub { journal, generations, issuer, clients, denials, limits, url: url.clone(), patience: Duration::from_secs(10) };
     let router = fleet_hub::router(Arc::new(hub));
     let (stop, stopped) = oneshot::channel();
     let server = tokio::spawn(async move {

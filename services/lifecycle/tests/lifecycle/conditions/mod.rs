@@ -1,4 +1,5 @@
 //! Conditions: what a type means, who may state it, and in which order reports count.
 
+mod halves;
 mod order;
 mod registry;

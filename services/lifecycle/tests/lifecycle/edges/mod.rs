@@ -1,6 +1,7 @@
 //! One file an edge: what it does, and every guard that refuses it.
 
 mod activate;
+mod annotations;
 mod baseline;
 mod discover;
 mod drain;

@@ -113,9 +113,9 @@ impl History {
 
     fn pass(&mut self, span: i64) {
         let until = self.run.now.plus(span);
-        while let Some((due, _)) = self.run.next_wait().filter(|(due, _)| *due <= until) {
+        while let Some((due, wait)) = self.run.next_wait().filter(|(due, _)| *due <= until) {
             self.run.now = self.run.now.max(due);
-            self.step(|run, _| run.pass(run.now).into_iter().next().unwrap_or_default());
+            self.step(|run, _| run.fall_due(&wait));
         }
         self.run.now = until;
     }

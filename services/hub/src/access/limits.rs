@@ -1,0 +1,59 @@
+//! How fast one client may ask.
+
+use crate::Problem;
+use axum::http::StatusCode;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// A bucket per client: `per_second` requests flow in, `burst` fit.
+#[derive(Debug)]
+pub struct Limits {
+    per_second: f64,
+    burst: f64,
+    buckets: Mutex<HashMap<String, (Instant, f64)>>,
+}
+
+impl Limits {
+    /// Both at least 1.
+    pub fn new(per_second: u32, burst: u32) -> Self {
+        Self { per_second: f64::from(per_second.max(1)), burst: f64::from(burst.max(1)), buckets: Mutex::default() }
+    }
+
+    /// Takes one request of `client`, or says when to come again. Clients are those that proved themselves, so there are few.
+    pub fn take(&self, client: &str) -> Result<(), Problem> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(|e| e.into_inner());
+        let (at, left) = buckets.entry(client.to_owned()).or_insert((Instant::now(), self.burst));
+        *left = (*left + at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
+        *at = Instant::now();
+        if *left >= 1.0 {
+            *left -= 1.0;
+            return Ok(());
+        }
+        let wait = ((1.0 - *left) / self.per_second).ceil().max(1.0);
+        let detail = format!("{client} asks more than {} times a second", self.per_second);
+        Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).header("retry-after", &format!("{wait}")))
+    }
+}
+
+impl Default for Limits {
+    /// A site's agent that sends one request for each of 2,000 devices is not held up.
+    fn default() -> Self {
+        Self::new(200, 2000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_asks_too_fast_is_told_when_to_come_again_and_holds_up_no_other() {
+        let limits = Limits::new(1, 3);
+        for _ in 0..3 {
+            assert!(limits.take("a").is_ok());
+        }
+        assert_eq!(limits.take("a").unwrap_err().status(), StatusCode::TOO_MANY_REQUESTS);
+        assert!(limits.take("b").is_ok());
+    }
+}

@@ -1,0 +1,44 @@
+//! Which run of an agent counts: the site's stream hands out epochs, and the newest one alone is heard.
+
+use crate::access::Principal;
+use crate::api::commands;
+use crate::{Hub, Problem};
+use axum::{http::StatusCode, http::Uri};
+use fleet_journal::AskError;
+use fleet_schemas::{Ask, BootId, ClaimEpoch, Command, CommandId, NAMESPACE, OutcomeKind, SiteId, Source, StreamId};
+use uuid::Uuid;
+
+/// The epoch of this boot; a repeat is granted the same.
+pub(super) async fn claim(hub: &Hub, principal: &Principal, site: &SiteId, source: Source, boot: BootId) -> Result<u64, Problem> {
+    let ask: Ask = ClaimEpoch { source, boot }.into();
+    let id = CommandId(Uuid::new_v5(&NAMESPACE, format!("epoch/{site}/{source}/{boot}").as_bytes()));
+    let usual = commands::command(StreamId::Site(site.clone()), &ask, principal, "an agent started", hub.journal.clock().now());
+    let again = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-decided", detail).header("retry-after", "1");
+    match hub.journal.ask(&Command { id, ..usual }, hub.patience).await {
+        Ok(answer) if answer.decided.outcome.kind == OutcomeKind::Accepted => {}
+        Ok(answer) => return Err(Problem::refused(&answer.decided.outcome)),
+        Err(AskError::Pending) => return Err(again("the epoch is not decided yet; send the same again".into())),
+        Err(e) => return Err(again(e.to_string())),
+    }
+    let mut reference = hub.journal.reference_changes();
+    let granted = reference.wait_for(|r| r.source(site, source).is_some_and(|s| s.boot == Some(boot)));
+    match tokio::time::timeout(hub.patience, granted).await {
+        Ok(Ok(reference)) => Ok(reference.source(site, source).map_or(0, |s| s.epoch)),
+        _ => Err(superseded(format!("the epoch of {source} at {site} went to another boot"))),
+    }
+}
+
+/// Refuses a run that is not the newest.
+pub(super) fn counts(hub: &Hub, principal: &Principal, site: &SiteId, source: Source, epoch: u64, uri: &Uri) -> Result<(), Problem> {
+    let newest = hub.journal.reference().source(site, source).map_or(0, |s| s.epoch);
+    if newest == epoch {
+        return Ok(());
+    }
+    let detail = format!("epoch {newest} of {source} at {site} counts, not {epoch}");
+    hub.denials.record(&principal.client, "epoch", "POST", uri.path(), &detail);
+    Err(superseded(detail))
+}
+
+fn superseded(detail: String) -> Problem {
+    Problem::new(StatusCode::CONFLICT, "superseded", detail)
+}

@@ -1,0 +1,143 @@
+//! `hub --config`: where it listens, the sites and the roster.
+
+use super::sites::{self, Commands, Role};
+use super::there;
+use anyhow::{Context, anyhow, bail};
+use fleet_hub::access::{Client, Clients};
+use fleet_schemas::{SiteId, Source};
+use serde::Deserialize;
+use std::{collections::BTreeMap, net::SocketAddr, path::Path, path::PathBuf};
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// Folder of the log, the read models and the keys.
+    pub data: PathBuf,
+    /// Address to listen on; beyond loopback with `tls` alone.
+    pub listen: SocketAddr,
+    /// URL under which it is reached: the issuer of its tokens. Absent = what it listens on.
+    pub url: Option<String>,
+    /// The chart's values, whose `satelliteRoster` says which satellites there are.
+    pub roster: PathBuf,
+    /// The certificate.
+    pub tls: Option<Tls>,
+    /// The issuer's keys, PEM: the first signs, all count. Absent = one that is made in `data`.
+    #[serde(default)]
+    pub issuer_keys: Vec<PathBuf>,
+    /// Sites.
+    pub sites: Vec<Site>,
+    /// How fast one client may ask.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// A certificate.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The chain, PEM.
+    pub cert_file: PathBuf,
+    /// Its key, PEM.
+    pub key_file: PathBuf,
+}
+
+/// How fast one client may ask.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Requests a second.
+    pub per_second: u32,
+    /// Requests at once.
+    pub burst: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { per_second: 200, burst: 2000 }
+    }
+}
+
+/// A site.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Site {
+    /// Its short name; the slug it has in NetBox.
+    pub name: String,
+    /// Its sources: seconds between looks.
+    pub sources: BTreeMap<String, u64>,
+    /// Profiles by role slug; a role without one is inventory only.
+    #[serde(default)]
+    pub roles: BTreeMap<String, Role>,
+}
+
+impl Configuration {
+    /// Reads the file, and refuses whatever `hub` would.
+    pub fn read(file: &Path) -> anyhow::Result<Self> {
+        super::read(file, |read: &mut Self, base| {
+            read.data = base.join(&read.data);
+            read.roster = base.join(&read.roster);
+            read.issuer_keys.iter_mut().for_each(|k| *k = base.join(&*k));
+            if let Some(tls) = &mut read.tls {
+                (tls.cert_file, tls.key_file) = (base.join(&tls.cert_file), base.join(&tls.key_file));
+            }
+            read.verify()
+        })
+    }
+
+    fn verify(&self) -> anyhow::Result<()> {
+        if !self.listen.ip().is_loopback() && self.tls.is_none() {
+            bail!("listen = {}: beyond loopback a hub speaks TLS alone; give [tls] cert_file and key_file", self.listen);
+        }
+        if let Some(url) = &self.url
+            && (url.ends_with('/') || !(url.starts_with("https://") || url.starts_with("http://")))
+        {
+            bail!("url = {url}: https://host[:port], without a slash at its end");
+        }
+        if self.url.as_deref().is_some_and(|u| u.ends_with("/dev")) {
+            bail!("url: an issuer that ends in /dev is a developer's, and no hub's");
+        }
+        sites::verify(self.commands()?)?;
+        self.clients().map(|_| ())
+    }
+
+    /// The commands that make the site streams say what this file says.
+    pub fn commands(&self) -> anyhow::Result<Vec<Commands>> {
+        let of = |site: &Site| {
+            let source = |(name, every): (&String, &u64)| Ok((name.parse::<Source>()?, *every));
+            let sources = site.sources.iter().map(source).collect::<anyhow::Result<Vec<_>>>();
+            sites::commands(&site.name, sources.with_context(|| format!("site {}", site.name))?.into_iter(), &site.roles)
+        };
+        self.sites.iter().map(of).collect()
+    }
+
+    /// The roster.
+    pub fn clients(&self) -> anyhow::Result<Vec<Client>> {
+        let name = self.roster.display().to_string();
+        let text = std::fs::read_to_string(&self.roster).with_context(|| format!("roster {name}"))?;
+        let sites = self.sites.iter().map(|s| s.name.parse()).collect::<Result<Vec<SiteId>, _>>()?;
+        let clients = Clients::roster(&text, &sites).map_err(|e| anyhow!("{name}: {e}"))?;
+        Clients::new(clients.clone()).map_err(|e| anyhow!("{name}: {e}"))?;
+        Ok(clients)
+    }
+
+    /// What the file says, in lines.
+    pub(super) fn told(&self) -> anyhow::Result<Vec<String>> {
+        let mut lines = vec![format!("listens on {}, known as {}", self.listen, self.url.as_deref().unwrap_or("what it listens on"))];
+        for site in &self.sites {
+            let sources: Vec<_> = site.sources.iter().map(|(name, every)| format!("{name} every {every} s")).collect();
+            let roles: Vec<_> = site.roles.keys().map(String::as_str).collect();
+            lines.push(format!("site {}: {}; roles {}", site.name, sources.join(", "), roles.join(", ")));
+        }
+        for c in self.clients()? {
+            let source = c.source.map_or("no source", |s| s.as_str());
+            lines.push(format!("client {}: {source} at {}, scopes {}", c.client, c.sites.join(", "), c.scopes.join(" ")));
+        }
+        if let Some(tls) = &self.tls {
+            there("tls: cert_file", &tls.cert_file)?;
+            there("tls: key_file", &tls.key_file)?;
+        }
+        self.issuer_keys.iter().try_for_each(|k| there("issuer_keys:", k))?;
+        Ok(lines)
+    }
+}

@@ -1,0 +1,165 @@
+//! `satellite --config`: the systems of a site, and the hub.
+
+use super::systems::{self, Netbox, Slurm};
+use super::there;
+use anyhow::{Context, bail};
+use fleet_satellite::hub;
+use serde::Deserialize;
+use std::{collections::BTreeSet, path::Path, path::PathBuf, time::Duration};
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// Folder of the outbox.
+    pub data: PathBuf,
+    /// The hub.
+    pub hub: Hub,
+    /// SLURM clusters, one a site.
+    #[serde(default)]
+    pub slurm: Vec<Slurm>,
+    /// NetBoxes.
+    #[serde(default)]
+    pub netbox: Vec<Netbox>,
+    /// Seconds after which unchanged observations are sent again.
+    #[serde(default = "systems::resync")]
+    pub resync_seconds: u64,
+    /// Seconds between device lists; the hub's word that its list changed is heeded at once.
+    #[serde(default = "list")]
+    pub list_seconds: u64,
+    /// Days that what the hub does not take is kept.
+    #[serde(default = "keep")]
+    pub keep_days: u64,
+}
+
+/// Where the hub is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hub {
+    /// Its URL: https, or http on loopback.
+    pub url: String,
+    /// The CA that signed its certificate, PEM; absent = the usual ones.
+    pub ca_file: Option<PathBuf>,
+    /// Its issuer; absent = what its metadata names.
+    pub issuer: Option<String>,
+    /// Seconds one call may take.
+    #[serde(default = "systems::deadline")]
+    pub deadline_seconds: u64,
+}
+
+/// What is looked at, wherever the hub is.
+pub struct Systems {
+    /// SLURM clusters.
+    pub slurm: Vec<Slurm>,
+    /// NetBoxes.
+    pub netbox: Vec<Netbox>,
+    /// Seconds after which unchanged observations are sent again.
+    pub resync_seconds: u64,
+}
+
+fn list() -> u64 {
+    300
+}
+fn keep() -> u64 {
+    7
+}
+
+impl Systems {
+    /// Refuses what no agent could work with: the agents are made.
+    pub fn verify(&self) -> anyhow::Result<()> {
+        systems::positive(&[("resync_seconds", self.resync_seconds)])?;
+        let (mut sites, mut instances) = (BTreeSet::new(), BTreeSet::new());
+        for slurm in &self.slurm {
+            slurm.agent()?;
+            if !sites.insert(&slurm.site) {
+                bail!("site {} has two SLURM clusters", slurm.site);
+            }
+        }
+        for netbox in &self.netbox {
+            netbox.verify()?;
+            // Devices' ids are made of it: two NetBoxes under one name would share devices.
+            if !instances.insert(&netbox.instance) {
+                bail!("netbox `{}`: an instance has a name of its own, without blanks around it", netbox.instance);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Configuration {
+    /// Reads the file, and refuses whatever `satellite` would.
+    pub fn read(file: &Path) -> anyhow::Result<Self> {
+        super::read(file, |read: &mut Self, base| {
+            read.data = base.join(&read.data);
+            read.hub.ca_file = read.hub.ca_file.take().map(|f| base.join(f));
+            read.slurm.iter_mut().for_each(|s| s.rebase(base));
+            read.netbox.iter_mut().for_each(|n| n.rebase(base));
+            read.verify()
+        })
+    }
+
+    fn verify(&self) -> anyhow::Result<()> {
+        self.systems().verify()?;
+        let hub = &self.hub;
+        systems::positive(&[
+            ("list_seconds", self.list_seconds),
+            ("keep_days", self.keep_days),
+            ("deadline_seconds", hub.deadline_seconds),
+        ])?;
+        if self.slurm.is_empty() && self.netbox.is_empty() {
+            bail!("nothing is looked at: name a [[slurm]] or a [[netbox]]");
+        }
+        for (what, client, key) in self.clients() {
+            if client.is_none() || key.is_none() {
+                bail!("{what}: `client` and `key_file` say how the hub's roster knows it");
+            }
+        }
+        Ok(())
+    }
+
+    fn clients(&self) -> impl Iterator<Item = (String, Option<&String>, Option<&PathBuf>)> {
+        let slurm = self.slurm.iter().map(|s| (format!("slurm of {}", s.site), s.client.as_ref(), s.key_file.as_ref()));
+        let netbox = self.netbox.iter().map(|n| (format!("netbox {}", n.instance), n.client.as_ref(), n.key_file.as_ref()));
+        slurm.chain(netbox)
+    }
+
+    /// What is looked at.
+    pub fn systems(&self) -> Systems {
+        Systems { slurm: self.slurm.clone(), netbox: self.netbox.clone(), resync_seconds: self.resync_seconds }
+    }
+
+    /// What the file says, in lines.
+    pub(super) fn told(&self) -> anyhow::Result<Vec<String>> {
+        let mut lines = vec![format!("hub {}", self.hub.url)];
+        for slurm in &self.slurm {
+            let client = slurm.client.as_deref().unwrap_or_default();
+            lines.push(format!("slurm of {}: {} as {client}, every {} s", slurm.site, slurm.url, slurm.interval_seconds));
+            there(&format!("slurm of {}: jwt_file", slurm.site), &slurm.jwt_file)?;
+        }
+        for netbox in &self.netbox {
+            let client = netbox.client.as_deref().unwrap_or_default();
+            lines.push(format!("netbox {}: {} as {client}, sites {}", netbox.instance, netbox.url, netbox.sites.join(", ")));
+            there(&format!("netbox {}: token_file", netbox.instance), &netbox.token_file)?;
+        }
+        for (what, _, key) in self.clients() {
+            there(&format!("{what}: key_file"), key.map_or(Path::new(""), PathBuf::as_path))?;
+        }
+        Ok(lines)
+    }
+}
+
+impl Hub {
+    /// Its client for one agent.
+    pub fn client(&self, client: Option<&String>, key_file: Option<&PathBuf>, kid: Option<&String>) -> anyhow::Result<hub::Client> {
+        let settings = hub::Settings {
+            url: self.url.clone(),
+            client: client.context("`client` says how the hub's roster calls this agent")?.clone(),
+            key_file: key_file.context("`key_file` is that client's private key")?.clone(),
+            kid: kid.cloned(),
+            issuer: self.issuer.clone(),
+            ca_file: self.ca_file.clone(),
+            deadline: Duration::from_secs(self.deadline_seconds),
+        };
+        Ok(hub::Client::new(&settings)?)
+    }
+}

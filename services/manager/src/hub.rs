@@ -1,0 +1,194 @@
+//! `hub`: log, deciders, read model and API. [`Running`] is the part that `dev` has too.
+
+use crate::configuration::{Commands, hub::Configuration};
+use crate::folder::Folder;
+use crate::{embedded, process};
+use anyhow::{Context, bail};
+use axum_server::tls_rustls::RustlsConfig;
+use fleet_hub::Hub;
+use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits};
+use fleet_journal::{AskError, Journal, Phase};
+use fleet_projections::Generations;
+use fleet_schemas::{Actor, Ask, Command, CommandId, MINUTE, OutcomeKind, SiteId, StreamId};
+use std::{net::SocketAddr, net::TcpListener, path::Path, sync::Arc, time::Duration};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How long a request waits for its decision.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A hub's loops.
+pub struct Running {
+    /// The journal.
+    pub journal: Arc<Journal>,
+    /// The read models.
+    pub generations: Arc<Generations>,
+    tasks: JoinSet<anyhow::Result<()>>,
+    loops: JoinSet<Result<(), fleet_log::Error>>,
+    cancel: CancellationToken,
+}
+
+/// How a hub is reached.
+pub struct Face {
+    /// Where it listens.
+    pub listener: TcpListener,
+    /// Its URL.
+    pub url: String,
+    /// Its issuer.
+    pub issuer: Issuer,
+    /// Who may ask.
+    pub clients: Vec<Client>,
+    /// How fast.
+    pub limits: Limits,
+    /// Certificate chain and key, PEM files.
+    pub tls: Option<RustlsConfig>,
+}
+
+impl Running {
+    /// Starts it in a folder.
+    pub async fn start(folder: &Folder, face: Face) -> anyhow::Result<Self> {
+        let (mut tasks, mut loops, cancel) = (JoinSet::new(), JoinSet::new(), CancellationToken::new());
+        let log = embedded::open_log(folder).await?;
+        let journal = embedded::start_journal(log.clone(), &mut loops, &cancel).await?;
+        let generations = embedded::open_generations(folder, log).await?;
+        generations.feed().await?;
+        let hub = Hub {
+            journal: journal.clone(),
+            generations: generations.clone(),
+            issuer: face.issuer,
+            clients: Clients::new(face.clients).map_err(anyhow::Error::msg)?,
+            denials: Denials::new(generations.control().clone()),
+            limits: face.limits,
+            url: face.url,
+            patience: PATIENCE,
+        };
+        serve(face.listener, face.tls, hub, &mut tasks, &cancel)?;
+        let watching = (generations.clone(), cancel.clone());
+        tasks.spawn(async move { Ok(watching.0.watch(watching.1).await?) });
+        Ok(Self { journal, generations, tasks, loops, cancel })
+    }
+
+    /// Makes the site streams say what a configuration says.
+    pub async fn register(&self, commands: Vec<Commands>) -> anyhow::Result<()> {
+        let journal = &self.journal;
+        if let Some(Phase::Stopped(why)) = journal.settled_at(0).await {
+            tracing::error!(why, "the sites are in a partition that has stopped: they stay as they are, and what still works goes on");
+            return Ok(());
+        }
+        for (site, register, profiles) in commands {
+            ask(journal, &site, register.into()).await.with_context(|| format!("site {site}"))?;
+            for profile in profiles {
+                let role = profile.role.clone();
+                ask(journal, &site, profile.into()).await.with_context(|| format!("site {site}, role {role}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Until any loop ends by itself.
+    pub async fn ended(&mut self) -> anyhow::Result<()> {
+        tokio::select! {
+            Some(ended) = self.tasks.join_next() => ended.context("a loop panicked")?.context("a loop failed"),
+            Some(ended) = self.loops.join_next() => Ok(ended.context("a loop of the journal panicked")?.context("the journal failed")?),
+        }
+    }
+
+    /// Ends everything.
+    pub async fn stop(&mut self) {
+        self.cancel.cancel();
+        while self.tasks.join_next().await.is_some() {}
+        while self.loops.join_next().await.is_some() {}
+    }
+}
+
+fn serve(
+    listener: TcpListener,
+    tls: Option<RustlsConfig>,
+    hub: Hub,
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+    cancel: &CancellationToken,
+) -> anyhow::Result<()> {
+    let (router, stop) = (fleet_hub::router(Arc::new(hub)), cancel.clone());
+    listener.set_nonblocking(true)?;
+    let Some(tls) = tls else {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        tasks.spawn(async move {
+            let listener = axum::serve::ListenerExt::tap_io(listener, |tcp| {
+                // Small answers go out at once; where that cannot be set they go out a little later.
+                let _ = tcp.set_nodelay(true);
+            });
+            Ok(axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?)
+        });
+        return Ok(());
+    };
+    let handle = axum_server::Handle::new();
+    let ending = handle.clone();
+    tasks.spawn(async move {
+        stop.cancelled_owned().await;
+        ending.graceful_shutdown(Some(process::STOP / 2));
+        Ok(())
+    });
+    let server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle);
+    tasks.spawn(async move { Ok(server.serve(router.into_make_service()).await?) });
+    Ok(())
+}
+
+async fn ask(journal: &Journal, site: &SiteId, ask: Ask) -> anyhow::Result<()> {
+    let now = journal.clock().now();
+    let command = Command {
+        id: CommandId(uuid::Uuid::new_v4()),
+        stream: StreamId::Site(site.clone()),
+        ask: ask.encode(),
+        actor: Actor::system("configuration"),
+        reason: "configuration at start".into(),
+        expected_version: None,
+        dry_run: false,
+        issued_at: now,
+        not_after: now.plus(10 * MINUTE),
+        trace_id: String::new(),
+    };
+    match journal.ask(&command, Duration::from_secs(60)).await {
+        Ok(answer) if answer.decided.outcome.kind == OutcomeKind::Accepted => Ok(()),
+        Ok(answer) => {
+            let o = &answer.decided.outcome;
+            bail!("refused {}: {}: expected {}, seen {}; {}", o.code, o.guard, o.expected, o.seen, o.helps)
+        }
+        Err(AskError::Pending) => {
+            let stopped = journal.statuses().into_iter().map(|s| format!("partition {}: {:?}", s.partition, s.phase)).collect::<Vec<_>>();
+            bail!("not decided within 60 s; {}", stopped.join("; "))
+        }
+        Err(e) => bail!("{e}"),
+    }
+}
+
+/// Runs until SIGINT or SIGTERM, or until any loop fails.
+pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
+    let configuration = Configuration::read(file)?;
+    let folder = Folder::hub(&configuration.data)?;
+    process::metrics(metrics)?;
+    let listener = TcpListener::bind(configuration.listen).with_context(|| format!("listen = {}", configuration.listen))?;
+    let scheme = if configuration.tls.is_some() { "https" } else { "http" };
+    let url = configuration.url.clone().unwrap_or(format!("{scheme}://{}", listener.local_addr()?));
+    let read = |file: &std::path::PathBuf| std::fs::read_to_string(file).with_context(|| file.display().to_string());
+    let issuer = match configuration.issuer_keys.as_slice() {
+        [] => folder.issuer(&url)?,
+        files => Issuer::new(&url, &files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?).map_err(anyhow::Error::msg)?,
+    };
+    let tls = match &configuration.tls {
+        Some(tls) => Some(RustlsConfig::from_pem_file(&tls.cert_file, &tls.key_file).await.context("tls")?),
+        None => None,
+    };
+    let limits = Limits::new(configuration.limits.per_second, configuration.limits.burst);
+    let face = Face { listener, url: url.clone(), issuer, clients: configuration.clients()?, limits, tls };
+    let mut running = Running::start(&folder, face).await?;
+    running.register(configuration.commands()?).await?;
+    crate::print::lines(&format!("hub runs: {url}"));
+    let outcome = tokio::select! {
+        signalled = process::signalled() => signalled,
+        ended = running.ended() => ended,
+    };
+    if tokio::time::timeout(process::STOP, running.stop()).await.is_err() {
+        tracing::warn!("not everything stopped within {} s", process::STOP.as_secs());
+    }
+    outcome
+}
