@@ -60,7 +60,14 @@ macro_rules! every_record {
             RoleProfileSet,
             EpochGranted,
             FreshnessChanged,
-            LooksFailing
+            LooksFailing,
+            CreateBootstrapConfig,
+            UpdateBootstrapConfig,
+            RetireBootstrapConfig,
+            ReadUserData,
+            BootstrapConfigCreated,
+            BootstrapConfigChanged,
+            BootstrapConfigRetired
         )
     };
 }

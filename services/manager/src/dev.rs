@@ -7,6 +7,7 @@ use crate::sink::LocalSink;
 use crate::{agents, embedded, world};
 use anyhow::{Context, bail};
 use fleet_hub::Hub;
+use fleet_hub::vault::{MasterKey, Vault};
 use fleet_journal::{AskError, Journal, Phase};
 use fleet_schemas::{Actor, Ask, Command, CommandId, MINUTE, OutcomeKind, SiteId, StreamId};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -34,7 +35,10 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     let journal = embedded::start_journal(log.clone(), &mut loops, &cancel).await?;
     let generations = embedded::open_generations(&folder, log).await?;
     generations.feed().await?;
+    let master_key = args.master_key.unwrap_or_else(|| folder.master_key());
+    let vault = Vault::open_file(&folder.vault(), MasterKey::read_or_make(&master_key, &folder.vault())?).await?;
     let hub = Hub {
+        vault,
         journal: journal.clone(),
         generations: generations.clone(),
         issuer: folder.issuer(&url)?,

@@ -29,7 +29,7 @@ struct KeyFile {
 impl Folder {
     /// Makes it where it is missing.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
-        for dir in [path.to_owned(), path.join("keys"), path.join("satellite"), path.join("sim")] {
+        for dir in [path.to_owned(), path.join("keys"), path.join("satellite"), path.join("sim"), path.join("vault")] {
             DirBuilder::new().recursive(true).mode(0o700).create(&dir).with_context(|| dir.display().to_string())?;
         }
         Ok(Self { path: path.to_owned() })
@@ -43,6 +43,16 @@ impl Folder {
     /// Where the read models are.
     pub fn read(&self) -> PathBuf {
         self.path.join("read")
+    }
+
+    /// The vault's file.
+    pub fn vault(&self) -> PathBuf {
+        vault_file(&self.path)
+    }
+
+    /// The master key's file, where no setting names another.
+    pub fn master_key(&self) -> PathBuf {
+        self.path.join("keys").join("master.key")
     }
 
     /// The issuer of this folder, at this URL.
@@ -98,6 +108,11 @@ impl Folder {
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
+}
+
+/// The vault's file in a data folder.
+pub fn vault_file(data: &Path) -> PathBuf {
+    data.join("vault").join("vault.sqlite")
 }
 
 /// Whole or not at all, readable by the owner alone.

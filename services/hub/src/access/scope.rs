@@ -25,6 +25,12 @@ scopes! {
     SiteRead = "site:read";
     /// Change a site's settings, and take over a fleet that already runs.
     SiteUpdate = "site:update";
+    /// Read bootstrap configurations, user-data included.
+    BootstrapRead = "slurm-bootstrap-config:read";
+    /// Create them.
+    BootstrapCreate = "slurm-bootstrap-config:create";
+    /// Change and retire them.
+    BootstrapUpdate = "slurm-bootstrap-config:update";
     /// Run the hub.
     Admin = "admin";
 }

@@ -3,6 +3,7 @@
 mod admin;
 mod baseline;
 mod body;
+mod bootstrap;
 mod commands;
 mod conditions;
 mod devices;
@@ -39,6 +40,7 @@ pub(crate) fn routes() -> Routes {
         .get("/sites/{site}/baseline", baseline::preview)
         .get("/admin/parked", admin::parked)
         .get("/admin/projections", admin::projections)
+        .merge(bootstrap::routes())
 }
 
 /// Those that take as long as there is to do: nothing ends them from outside.
