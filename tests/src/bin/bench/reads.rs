@@ -4,6 +4,7 @@ use crate::bed::{Bed, device};
 use crate::table::{Spread, Table, at_least, at_most, short};
 use fleet_hub::Hub;
 use fleet_hub::access::{Clients, Issuer, generate_key};
+use fleet_hub::vault::{MasterKey, Vault};
 use fleet_schemas::StreamId;
 use fleet_tests::Api;
 use std::{sync::Arc, time::Duration, time::Instant};
@@ -116,7 +117,10 @@ async fn serve(bed: &Bed) -> (Api, oneshot::Sender<()>, JoinHandle<()>) {
     let issuer = Issuer::new(&url, &key.private_pem, key.public_jwk).unwrap();
     let token = issuer.issue("bench", "device:read", &["*".into()]).unwrap();
     let (journal, generations) = (bed.journal.clone(), bed.generations.clone());
-    let hub = Hub { journal, generations, issuer, clients: Clients::default(), url: url.clone(), patience: Duration::from_secs(10) };
+    let (key, file) = (bed.folder.path().join("bench.key"), bed.folder.path().join("bench-vault.sqlite"));
+    let vault = Vault::open_file(&file, MasterKey::read_or_make(&key, &file).unwrap()).await.unwrap();
+    let (clients, patience) = (Clients::default(), Duration::from_secs(10));
+    let hub = Hub { journal, generations, issuer, clients, vault, url: url.clone(), patience };
     let router = fleet_hub::router(Arc::new(hub));
     let (stop, stopped) = oneshot::channel();
     let server = tokio::spawn(async move {
