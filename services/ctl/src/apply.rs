@@ -70,7 +70,8 @@ pub async fn apply(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fai
         }
     }
     // What was done before a failure is done, and shown.
-    if !(diff && dry_run) && (failed.is_none() || !rows.is_empty()) && !output.whole(&json!({ "items": bodies }))? {
+    let told = (diff && dry_run) || (failed.is_some() && rows.is_empty());
+    if !told && !output.whole(&json!({ "items": bodies }))? {
         output.table(&["config", "outcome", "version", "adoptable"], rows)?;
     }
     failed.map_or(Ok(()), Err)

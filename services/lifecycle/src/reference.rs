@@ -41,6 +41,11 @@ impl Reference {
         self.configs.get(&(site.clone(), role)).map(Arc::as_ref).filter(|c| c.standing)
     }
 
+    /// Whether nothing that a device's plan reads differs. Bootstrap configurations are read by requests alone.
+    pub fn same_for_plans(&self, other: &Self) -> bool {
+        self.stale == other.stale && self.sites == other.sites
+    }
+
     /// The profile of `role` at `site`.
     pub fn profile(&self, site: &SiteId, role: &str) -> Option<&RoleProfile> {
         self.sites.get(site)?.profiles.get(role)

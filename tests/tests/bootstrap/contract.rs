@@ -61,7 +61,16 @@ async fn created_shown_changed_and_retired_by_both_forms_of_each_path() {
         (200, &json!(3), "\"v3\""),
         "nothing changed: no version"
     );
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn retired_it_is_gone_and_created_again_it_counts_on_and_keeps_every_version() {
+    let bed = bed().await;
+    let hpc = &bed.hpc;
+    assert_eq!(post(hpc, full()).await.status.as_u16(), 201);
+    for body in [json!({"gres": null}), json!({"features": null})] {
+        assert_eq!(patch(hpc, "gpu-node", body).await.status.as_u16(), 200);
+    }
     let gone = send(hpc, Method::DELETE, &format!("{LIST}gpu-node"), Value::Null, &[]).await;
     assert_eq!((gone.status.as_u16(), &gone.body["retired"], &gone.body["version"]), (200, &json!(true), &json!(4)), "{}", gone.body);
     let now = get(hpc, &format!("{LIST}gpu-node/")).await;

@@ -2,6 +2,7 @@
 
 mod apply;
 mod contract;
+mod journalled;
 mod secrets;
 
 use fleet_hub::access::Issuer;

@@ -52,6 +52,10 @@ pub(super) struct Said {
 
 /// Reads a body; what is wrong is named by its field, and never quoted where it could be user-data.
 pub(super) fn read(bytes: &[u8]) -> Result<Said, Problem> {
+    // A list would be taken for the fields in their order.
+    if bytes.trim_ascii_start().first().is_some_and(|b| *b != b'{') {
+        return Err(Problem::invalid("body", "an object"));
+    }
     let body: Body = query::body(bytes)?;
     let role = body.device_role.map(|r| role(&r)).transpose()?;
     let named = [
