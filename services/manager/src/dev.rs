@@ -24,6 +24,8 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     // Whatever is wrong with the arguments is said before anything is made.
     let configured = args.config.as_deref().map(Configuration::read).transpose()?;
     let folder = Folder::open(&args.data)?;
+    let master_key = args.master_key.unwrap_or_else(|| folder.master_key());
+    let vault = Vault::open_file(&folder.vault(), MasterKey::read_or_make(&master_key, &folder.vault())?).await?;
     let cancel = CancellationToken::new();
     let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
     metrics(args.metrics)?;
@@ -35,8 +37,6 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     let journal = embedded::start_journal(log.clone(), &mut loops, &cancel).await?;
     let generations = embedded::open_generations(&folder, log).await?;
     generations.feed().await?;
-    let master_key = args.master_key.unwrap_or_else(|| folder.master_key());
-    let vault = Vault::open_file(&folder.vault(), MasterKey::read_or_make(&master_key, &folder.vault())?).await?;
     let hub = Hub {
         vault,
         journal: journal.clone(),
