@@ -5,7 +5,8 @@ use fleet_fence::{Head, Position, Verdict, accept};
 use fleet_lifecycle::{Decider, Entity, Fleet};
 use fleet_log::Stored;
 use fleet_schemas::{
-    Decision, DeviceEvent, DeviceId, Event, Hash, JournalRecord, OperationEnded, OperationId, OperationStarted, StreamId, Timestamp,
+    BootstrapConfigEvent, Decision, DeviceEvent, DeviceId, Event, Hash, JournalRecord, OperationEnded, OperationId, OperationStarted,
+    SealedUserData, StreamId, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +43,16 @@ pub(crate) struct OperationTold {
     pub(crate) ended: Option<(OperationEnded, Timestamp)>,
 }
 
+/// A version of a bootstrap configuration.
+pub(crate) struct ConfigTold {
+    pub(crate) stream: StreamId,
+    pub(crate) version: u64,
+    /// As it stood then, frozen.
+    pub(crate) state: Vec<u8>,
+    /// The user-data that this version set.
+    pub(crate) sealed: Option<SealedUserData>,
+}
+
 /// What a batch changed; written in one transaction.
 #[derive(Default)]
 pub(crate) struct Changes {
@@ -50,6 +61,7 @@ pub(crate) struct Changes {
     pub(crate) conditions: BTreeSet<(DeviceId, String, String)>,
     pub(crate) history: Vec<Told>,
     pub(crate) operations: BTreeMap<OperationId, OperationTold>,
+    pub(crate) configs: Vec<ConfigTold>,
 }
 
 /// The fold of every partition.
@@ -123,6 +135,11 @@ impl Fold {
         if !events.is_empty() {
             known.at = decision.recorded_at;
         }
+        if matches!(decision.stream, StreamId::BootstrapConfig(..)) && !events.is_empty() {
+            let state = freeze(&known.entity).map_err(|e| e.to_string())?;
+            let sealed = events.iter().find_map(sealed).cloned();
+            self.changes.configs.push(ConfigTold { stream: decision.stream.clone(), version: decision.version, state, sealed });
+        }
         self.changes.streams.insert(decision.stream.clone());
         if let StreamId::Device(device) = decision.stream {
             for event in events {
@@ -155,7 +172,7 @@ impl Fold {
                 let told = self.changes.operations.entry(e.operation).or_insert(OperationTold { device, started: None, ended: None });
                 told.ended = Some((e, at));
             }
-            Event::Device(_) | Event::Site(_) => {}
+            Event::Device(_) | Event::Site(_) | Event::BootstrapConfig(_) => {}
         }
     }
 
@@ -168,11 +185,21 @@ impl Fold {
     }
 }
 
+/// The user-data that an event brings.
+fn sealed(event: &Event) -> Option<&SealedUserData> {
+    match event {
+        Event::BootstrapConfig(BootstrapConfigEvent::BootstrapConfigCreated(e)) => e.user_data.as_ref(),
+        Event::BootstrapConfig(BootstrapConfigEvent::BootstrapConfigChanged(e)) => e.user_data.as_ref(),
+        Event::BootstrapConfig(BootstrapConfigEvent::BootstrapConfigRetired(_)) | Event::Device(_) | Event::Site(_) => None,
+    }
+}
+
 /// A stream's state as its row holds it.
 pub(crate) fn freeze(entity: &Entity) -> Result<Vec<u8>, Error> {
     let bytes = match entity {
         Entity::Device(device) => postcard::to_allocvec(device.as_ref()),
         Entity::Site(site) => postcard::to_allocvec(site.as_ref()),
+        Entity::BootstrapConfig(config) => postcard::to_allocvec(config.as_ref()),
     };
     bytes.map_err(|e| Error::Corrupt(e.to_string()))
 }
@@ -183,5 +210,6 @@ pub(crate) fn thaw(stream: &StreamId, bytes: &[u8]) -> Result<Entity, Error> {
     match stream {
         StreamId::Device(_) => postcard::from_bytes(bytes).map(|d| Entity::Device(Arc::new(d))).map_err(corrupt),
         StreamId::Site(_) => postcard::from_bytes(bytes).map(|s| Entity::Site(Arc::new(s))).map_err(corrupt),
+        StreamId::BootstrapConfig(..) => postcard::from_bytes(bytes).map(|c| Entity::BootstrapConfig(Arc::new(c))).map_err(corrupt),
     }
 }

@@ -34,6 +34,7 @@ pub(crate) async fn write(db: &Db, fold: &Fold) -> Result<(), Error> {
     conditions(&mut transaction, fold).await?;
     history(&mut transaction, changes).await?;
     operations(&mut transaction, changes).await?;
+    configs(&mut transaction, changes).await?;
     transaction.commit().await?;
     Ok(())
 }
@@ -43,9 +44,11 @@ pub(crate) async fn told(db: &Db, changes: &mut Changes) -> Result<(), Error> {
     let mut transaction = db.write.begin_with("BEGIN IMMEDIATE").await?;
     history(&mut transaction, changes).await?;
     operations(&mut transaction, changes).await?;
+    configs(&mut transaction, changes).await?;
     transaction.commit().await?;
     changes.history.clear();
     changes.operations.clear();
+    changes.configs.clear();
     Ok(())
 }
 
@@ -188,6 +191,20 @@ async fn history(c: &mut SqliteConnection, changes: &Changes) -> Result<(), Erro
                 .push_bind(&told.record);
         });
         q.build().execute(&mut *c).await?;
+    }
+    Ok(())
+}
+
+async fn configs(c: &mut SqliteConnection, changes: &Changes) -> Result<(), Error> {
+    for told in &changes.configs {
+        let sealed = told.sealed.as_ref().map(postcard::to_allocvec).transpose().map_err(|e| Error::Corrupt(e.to_string()))?;
+        sqlx::query("INSERT INTO config_version (stream, version, state, sealed) VALUES ($1, $2, $3, $4)")
+            .bind(told.stream.to_string())
+            .bind(told.version as i64)
+            .bind(&told.state)
+            .bind(sealed)
+            .execute(&mut *c)
+            .await?;
     }
     Ok(())
 }

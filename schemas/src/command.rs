@@ -1,6 +1,9 @@
 //! What is asked. A command is accepted or rejected, with a stable code.
 
-use crate::{BootId, CommandId, Dhcp, Mode, Payload, Phase, Provisioner, Scheduler, SiteId, Source, StreamId, Then, Timestamp};
+use crate::{
+    BootId, CommandId, CreateBootstrapConfig, Dhcp, Mode, Payload, Phase, Provisioner, ReadUserData, RetireBootstrapConfig, Scheduler,
+    SiteId, Source, StreamId, Then, Timestamp, UpdateBootstrapConfig,
+};
 
 record! {
     /// Who asks, and how far that person's or program's right reaches.
@@ -210,6 +213,7 @@ payloads! {
     /// Any request.
     pub enum Ask {
         Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold, LiftHold, Annotate, SetAnnotations,
-        NotBuilt, RegisterSite, SetRoleProfile, ClaimEpoch,
+        NotBuilt, RegisterSite, SetRoleProfile, ClaimEpoch, CreateBootstrapConfig, UpdateBootstrapConfig,
+        RetireBootstrapConfig, ReadUserData,
     }
 }

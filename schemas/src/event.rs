@@ -1,8 +1,8 @@
 //! What changed. Past tense; the only thing a state is folded from.
 
 use crate::{
-    Annotation, BootId, ConditionReport, Effect, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile, SchedulerSection,
-    Severity, SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, Then, Timestamp, WaitKind,
+    Annotation, BootId, BootstrapConfigEvent, ConditionReport, Effect, Inventory, LookFault, OperationId, OperationState, Phase,
+    RoleProfile, SchedulerSection, Severity, SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, Then, Timestamp, WaitKind,
 };
 
 record! {
@@ -353,6 +353,8 @@ pub enum Event {
     Device(DeviceEvent),
     /// Of a site's stream.
     Site(SiteEvent),
+    /// Of a bootstrap configuration's stream.
+    BootstrapConfig(BootstrapConfigEvent),
 }
 
 impl Event {
@@ -361,6 +363,7 @@ impl Event {
         match stream {
             crate::StreamId::Device(_) => DeviceEvent::decode(payload).map(Self::Device),
             crate::StreamId::Site(_) => SiteEvent::decode(payload).map(Self::Site),
+            crate::StreamId::BootstrapConfig(..) => BootstrapConfigEvent::decode(payload).map(Self::BootstrapConfig),
         }
     }
     /// The event as a payload.
@@ -368,6 +371,7 @@ impl Event {
         match self {
             Self::Device(e) => e.encode(),
             Self::Site(e) => e.encode(),
+            Self::BootstrapConfig(e) => e.encode(),
         }
     }
     /// The record's name.
@@ -375,6 +379,7 @@ impl Event {
         match self {
             Self::Device(e) => e.name(),
             Self::Site(e) => e.name(),
+            Self::BootstrapConfig(e) => e.name(),
         }
     }
 }

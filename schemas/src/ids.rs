@@ -41,6 +41,8 @@ ids! {
     JournalId;
     /// One start of a process (and one state reset within it).
     BootId;
+    /// A key in the vault.
+    VaultKeyId;
 }
 
 /// Namespace of every uuid5 that we derive.

@@ -9,6 +9,7 @@
 mod avro;
 #[macro_use]
 mod payload;
+mod bootstrap;
 mod codec;
 mod command;
 mod event;
@@ -25,6 +26,7 @@ pub mod wire;
 mod words;
 
 pub use avro::{AvroType, Record, SchemaBuilder};
+pub use bootstrap::*;
 pub use codec::{DecodeError, decode, encode, fingerprint_of};
 pub use command::*;
 pub use event::*;

@@ -1,6 +1,6 @@
 //! Streams (one entity's decisions) and the partition each lives in.
 
-use crate::{AvroType, DeviceId, SchemaBuilder, SiteId, topics};
+use crate::{AvroType, DeviceId, RoleName, SchemaBuilder, SiteId, topics};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 use std::{fmt, str::FromStr};
@@ -12,13 +12,15 @@ pub enum StreamId {
     Device(DeviceId),
     /// `site/<name>`: a reference stream, in partition 0.
     Site(SiteId),
+    /// `bootstrap-config/<site>/<role>`: a reference stream as well.
+    BootstrapConfig(SiteId, RoleName),
 }
 
 impl StreamId {
     /// The partition of this stream in a topic of `partitions` partitions: 0 for reference streams, else by murmur2 over the rest.
     pub fn partition(&self, partitions: u32) -> u32 {
         match self {
-            Self::Site(_) => 0,
+            Self::Site(_) | Self::BootstrapConfig(..) => 0,
             Self::Device(_) => topics::partition(self.to_string().as_bytes(), partitions),
         }
     }
@@ -29,6 +31,7 @@ impl fmt::Display for StreamId {
         match self {
             Self::Device(id) => write!(f, "device/{id}"),
             Self::Site(id) => write!(f, "site/{id}"),
+            Self::BootstrapConfig(site, role) => write!(f, "bootstrap-config/{site}/{role}"),
         }
     }
 }
@@ -41,7 +44,7 @@ impl fmt::Debug for StreamId {
 
 /// Why a text is no stream.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no stream: expected device/<uuid> or site/<name>")]
+#[error("`{0}` is no stream: expected device/<uuid>, site/<name> or bootstrap-config/<site>/<role>")]
 pub struct BadStreamId(String);
 
 impl FromStr for StreamId {
@@ -51,6 +54,10 @@ impl FromStr for StreamId {
         match s.split_once('/') {
             Some(("device", id)) => id.parse().map(Self::Device).map_err(|_| bad()),
             Some(("site", id)) => id.parse().map(Self::Site).map_err(|_| bad()),
+            Some(("bootstrap-config", id)) => {
+                let (site, role) = id.split_once('/').ok_or_else(bad)?;
+                Ok(Self::BootstrapConfig(site.parse().map_err(|_| bad())?, role.parse().map_err(|_| bad())?))
+            }
             _ => Err(bad()),
         }
     }

@@ -185,6 +185,10 @@ pub fn name_of(ask: &Ask) -> &str {
         Ask::SetRoleProfile(_) => "set-role-profile",
         Ask::ClaimEpoch(_) => "claim-epoch",
         Ask::SetAnnotations(_) => "set-annotations",
+        Ask::CreateBootstrapConfig(_) => "create-bootstrap-config",
+        Ask::UpdateBootstrapConfig(_) => "update-bootstrap-config",
+        Ask::RetireBootstrapConfig(_) => "retire-bootstrap-config",
+        Ask::ReadUserData(_) => "read-user-data",
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Answer {
     pub body: Value,
     /// Its `Fleet-Consistency-Token`.
     pub token: Option<String>,
+    /// Its headers.
+    pub headers: reqwest::header::HeaderMap,
 }
 
 impl Api {
@@ -65,10 +67,10 @@ impl Api {
             request = request.header("content-type", "application/json").body(body.to_vec());
         }
         let response = request.send().await?;
-        let (status, token) =
-            (response.status(), response.headers().get("fleet-consistency-token").and_then(|t| t.to_str().ok()).map(str::to_owned));
+        let (status, headers) = (response.status(), response.headers().clone());
+        let token = headers.get("fleet-consistency-token").and_then(|t| t.to_str().ok()).map(str::to_owned);
         let body = serde_json::from_slice(&response.bytes().await?).unwrap_or(Value::Null);
-        Ok(Answer { status, body, token })
+        Ok(Answer { status, body, token, headers })
     }
 
     /// GET below `/api/v1`; anything but 200 is an error.

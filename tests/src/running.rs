@@ -37,6 +37,14 @@ impl Running {
         tokio::task::spawn_blocking(move || Self::spawn(&data, &args, &env)).await?
     }
 
+    /// A token of the folder's own issuer, for whom a test likes.
+    pub fn token(&self, client: &str, scope: &str, sites: &[&str]) -> anyhow::Result<String> {
+        let key = std::fs::read_to_string(self.data.join("keys/issuer.pem"))?;
+        let issuer = fleet_hub::access::Issuer::new(&format!("{}/dev", self.url), &[key]).map_err(anyhow::Error::msg)?;
+        let sites: Vec<_> = sites.iter().map(|s| (*s).to_owned()).collect();
+        issuer.issue(client, scope, &sites).map_err(anyhow::Error::msg)
+    }
+
     fn spawn(data: &Path, args: &[String], env: &[(String, String)]) -> anyhow::Result<Self> {
         let log_path = data.with_extension("log");
         let log = std::fs::File::options().create(true).append(true).open(&log_path)?;

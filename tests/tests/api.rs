@@ -1,7 +1,6 @@
 //! The API as a stranger meets it: what is refused, with which status, naming what.
 
 use axum::response::IntoResponse;
-use fleet_hub::access::Issuer;
 use fleet_journal::Topics;
 use fleet_log::{EventLog, Record, sqlite::SqliteLog};
 use fleet_schemas::topics;
@@ -43,20 +42,13 @@ async fn bed() -> Bed {
 impl Bed {
     /// A client with these scopes and sites, by a token of the folder's own issuer.
     fn client(&self, scope: &str, sites: &[&str]) -> Api {
-        Api::with_token(&self.hub.url, &token(&self.hub, scope, sites)).unwrap()
+        Api::with_token(&self.hub.url, &self.hub.token("somebody", scope, sites).unwrap()).unwrap()
     }
 
     async fn in_service(&self) -> String {
         let list = self.api.get("/devices?filter=phase%20%3D%20InService&limit=1").await.unwrap();
         list["items"][0]["id"].as_str().unwrap().to_owned()
     }
-}
-
-fn token(hub: &Running, scope: &str, sites: &[&str]) -> String {
-    let key = std::fs::read_to_string(hub.data.join("keys/issuer.pem")).unwrap();
-    let issuer = Issuer::new(&format!("{}/dev", hub.url), &[key]).unwrap();
-    let sites: Vec<_> = sites.iter().map(|s| (*s).to_owned()).collect();
-    issuer.issue("somebody", scope, &sites).unwrap()
 }
 
 async fn post(api: &Api, path: &str, body: &str, headers: &[(&str, &str)]) -> Answer {
@@ -184,11 +176,8 @@ async fn a_key_makes_a_repeat_harmless_and_an_answer_can_be_waited_for() {
     let other = post(&bed.api, &path, r#"{"command":"unhold","reason":"x","params":{"name":"k"}}"#, &key).await;
     assert_eq!((other.status, other.body["code"].as_str()), (StatusCode::UNPROCESSABLE_ENTITY, Some("idempotency-key-reused")));
     let unhold = r#"{"command":"unhold","reason":"x","params":{"name":"k"}}"#;
-    let later = reqwest::Client::new().post(format!("{}/api/v1{path}", bed.hub.url)).bearer_auth(token(
-        &bed.hub,
-        "device-lifecycle:create",
-        &["*"],
-    ));
+    let bearer = bed.hub.token("somebody", "device-lifecycle:create", &["*"]).unwrap();
+    let later = reqwest::Client::new().post(format!("{}/api/v1{path}", bed.hub.url)).bearer_auth(bearer);
     let later = later.header("prefer", "respond-async").body(unhold).send().await.unwrap();
     assert_eq!(later.status(), StatusCode::ACCEPTED);
     assert!(later.headers().contains_key("retry-after") && !later.headers().contains_key("fleet-consistency-token"), "{later:?}");
@@ -381,7 +370,7 @@ async fn a_baseline_is_never_half_applied() {
     };
     let devices = until("the proposals", || async { Some(proposed().await).filter(|d| d.len() > 400).ok_or("too few") }).await;
     let body = json!({"devices": devices, "reason": "test"}).to_string();
-    let (bearer, host, length) = (token(&hub, "site:update", &["*"]), &hub.url["http://".len()..], body.len());
+    let (bearer, host, length) = (hub.token("somebody", "site:update", &["*"]).unwrap(), &hub.url["http://".len()..], body.len());
     let head = format!("POST /api/v1/sites/sim1/baseline HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {bearer}\r\n");
     let mut caller = std::net::TcpStream::connect(host).unwrap();
     write!(caller, "{head}idempotency-key: k\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();

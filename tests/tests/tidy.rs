@@ -189,5 +189,5 @@ fn field_reports_name_tests_that_exist() {
             assert!(there, "{named} is not there: {row}");
         }
     }
-    assert_eq!(rows.len(), 9);
+    assert!(rows.len() >= 10, "a field report is gone");
 }

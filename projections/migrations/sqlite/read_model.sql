@@ -6,7 +6,7 @@ CREATE TABLE position (
 ) STRICT;
 
 CREATE TABLE stream (
-    id      TEXT PRIMARY KEY,              -- device/<uuid>, site/<name>
+    id      TEXT PRIMARY KEY,              -- device/<uuid>, site/<name>, bootstrap-config/<site>/<role>
     version INTEGER NOT NULL,
     hash    BLOB NOT NULL,                 -- SHA-256 of its last accepted record
     state   BLOB NOT NULL,                 -- the fold of its events
@@ -79,6 +79,14 @@ CREATE TABLE operation (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX operation_by_device ON operation (device, started_at, id);
 CREATE INDEX operation_by_state ON operation (state, started_at, id);
+
+CREATE TABLE config_version (
+    stream  TEXT NOT NULL,                 -- bootstrap-config/<site>/<role>
+    version INTEGER NOT NULL,
+    state   BLOB NOT NULL,                 -- as it stood then
+    sealed  BLOB                           -- user-data that this version set, encrypted; its key is in the vault
+) STRICT;
+CREATE UNIQUE INDEX config_version_by_stream ON config_version (stream, version);
 
 CREATE TABLE parked (
     topic     TEXT NOT NULL,

@@ -1,6 +1,7 @@
 //! What can be asked: one function a question, keyset pages, every question an index.
 
 mod conditions;
+mod configs;
 mod devices;
 mod history;
 mod operations;
@@ -8,6 +9,7 @@ mod parked;
 mod sites;
 
 pub use conditions::ConditionRow;
+pub use configs::ConfigVersion;
 pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor};
 pub use history::HistoryRow;
 pub use operations::{OperationFilter, OperationRow};

@@ -64,7 +64,14 @@ macro_rules! every_record {
             RoleProfileSet,
             EpochGranted,
             FreshnessChanged,
-            LooksFailing
+            LooksFailing,
+            CreateBootstrapConfig,
+            UpdateBootstrapConfig,
+            RetireBootstrapConfig,
+            ReadUserData,
+            BootstrapConfigCreated,
+            BootstrapConfigChanged,
+            BootstrapConfigRetired
         )
     };
 }

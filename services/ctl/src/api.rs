@@ -44,7 +44,19 @@ impl Api {
 
     /// POST below `/api/v1`, with a key that makes a repeat of the same request harmless.
     pub async fn post(&self, segments: &[&str], body: &Value, headers: &[(&str, String)]) -> Result<Answer, Failure> {
-        let request = self.client.request(Method::POST, self.url(&path(segments)?)).json(body);
+        self.write(Method::POST, segments, &[], body, headers).await
+    }
+
+    /// The same by any method, with a query.
+    pub async fn write(
+        &self,
+        method: Method,
+        segments: &[&str],
+        query: &[(&str, &str)],
+        body: &Value,
+        headers: &[(&str, String)],
+    ) -> Result<Answer, Failure> {
+        let request = self.client.request(method, self.url(&path(segments)?)).query(query).json(body);
         let mut request = request.header("idempotency-key", uuid::Uuid::new_v4().to_string());
         for (name, value) in headers {
             request = request.header(*name, value);

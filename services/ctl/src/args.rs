@@ -18,6 +18,7 @@ pub fn command() -> Command {
         .subcommand(named("timeline", "what happened to a device, in words").arg(device()).arg(limit()))
         .subcommand(named("history", "the decisions on a device").arg(device()).arg(limit()))
         .subcommand(site())
+        .subcommand(apply())
         .subcommand(wait())
         .subcommand(
             named("completion", "a completion script")
@@ -55,13 +56,13 @@ fn limit() -> Arg {
 
 fn get() -> Command {
     named("get", "a list")
-        .arg(what(&["devices", "conditions", "operations", "sites"]))
+        .arg(what(&["devices", "conditions", "operations", "sites", "configs"]))
         .arg(
             Arg::new("filter")
                 .long("filter")
                 .help("`field = value AND …`: devices by name, site, phase, role, owner, rack; conditions by type, status"),
         )
-        .arg(Arg::new("site").long("site").help("only this site (devices)"))
+        .arg(Arg::new("site").long("site").help("only this site (devices, configs)"))
         .arg(Arg::new("device").long("device").help("only this device (operations; conditions, without filter)"))
         .arg(Arg::new("state").long("state").help("only this state (operations)"))
         .arg(
@@ -81,6 +82,20 @@ fn site() -> Command {
         .arg(reason().default_value("baseline"))
         .arg(yes());
     named("site", "a site").subcommand_required(true).subcommand(baseline)
+}
+
+fn apply() -> Command {
+    named("apply", "make bootstrap configurations say what a file says")
+        .arg(
+            Arg::new("file")
+                .short('f')
+                .long("file")
+                .required(true)
+                .value_name("FILE")
+                .help("YAML or JSON, one or several documents {site_id, device_role, image, flavor, features, gres, user_data | user_data_file}; a field that is left out stays"),
+        )
+        .arg(Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).help("say what would happen, change nothing"))
+        .arg(Arg::new("diff").long("diff").action(ArgAction::SetTrue).help("show what changes; of user-data its digest alone"))
 }
 
 fn wait() -> Command {

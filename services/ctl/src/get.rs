@@ -18,12 +18,14 @@ pub async fn get(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
         "conditions" if text(m, "device").is_some() => only(m, &["device"])?,
         "conditions" => only(m, &["filter", "max"])?,
         "operations" => only(m, &["device", "state", "max"])?,
+        "configs" => only(m, &["site"])?,
         _ => only(m, &[])?,
     }
     match what {
         "devices" => devices(api, m, output).await,
         "conditions" => conditions(api, m, output).await,
         "operations" => operations(api, m, output).await,
+        "configs" => crate::configs::get(api, m.get_one::<String>("site"), output).await,
         _ => sites(api, output).await,
     }
 }

@@ -1,8 +1,10 @@
 //! `fmctl`: what people type. Data goes to stdout, everything else to stderr; exit codes are in `exit.rs`.
 
 mod api;
+mod apply;
 mod args;
 mod baseline;
+mod configs;
 mod context;
 mod exit;
 mod get;
@@ -49,6 +51,7 @@ async fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
                 "timeline" => get::timeline(&api, m, &output).await,
                 "history" => get::history(&api, m, &output).await,
                 "site" => baseline::site(&api, m, &output).await,
+                "apply" => apply::apply(&api, m, &output).await,
                 "wait" => wait::wait(&api, m, &output).await,
                 verb => verb::give(&api, verb, m, &output).await,
             }

@@ -8,6 +8,7 @@ mod api;
 mod problem;
 mod render;
 mod telling;
+pub mod vault;
 
 pub use problem::Problem;
 
@@ -16,6 +17,7 @@ use axum::{Router, extract::Request, http::StatusCode, middleware, middleware::N
 use fleet_journal::Journal;
 use fleet_projections::{Generations, Reads};
 use std::{sync::Arc, time::Duration};
+use vault::Vault;
 
 /// Everything the API works on.
 pub struct Hub {
@@ -31,6 +33,8 @@ pub struct Hub {
     pub denials: Denials,
     /// How fast a client may ask.
     pub limits: Limits,
+    /// Keys of user-data.
+    pub vault: Vault,
     /// URL under which the hub is reached.
     pub url: String,
     /// How long a write waits for its decision.

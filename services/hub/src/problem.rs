@@ -46,7 +46,7 @@ impl Problem {
             "version-conflict" => StatusCode::PRECONDITION_FAILED,
             "too-many-commands" => StatusCode::TOO_MANY_REQUESTS,
             "out-of-reach" => StatusCode::FORBIDDEN,
-            "unknown-device" | "unknown-site" => StatusCode::NOT_FOUND,
+            "unknown-device" | "unknown-site" | "unknown-config" => StatusCode::NOT_FOUND,
             "undecodable" | "internal" | "too-large" => StatusCode::INTERNAL_SERVER_ERROR,
             "invalid" => StatusCode::BAD_REQUEST,
             _ => StatusCode::CONFLICT,

@@ -1,6 +1,6 @@
 //! Decisions in words: people's reading of the history.
 
-use fleet_schemas::{Decision, DeviceEvent, Event, OutcomeKind, SiteEvent};
+use fleet_schemas::{BootstrapConfigEvent, Decision, DeviceEvent, Event, OutcomeKind, SiteEvent};
 
 /// What a decision says, one line per thing, in order.
 pub(crate) fn tell(decision: &Decision) -> Vec<String> {
@@ -10,6 +10,7 @@ pub(crate) fn tell(decision: &Decision) -> Vec<String> {
         .map(|payload| match Event::decode(&decision.stream, payload) {
             Ok(Event::Device(event)) => device(&event),
             Ok(Event::Site(event)) => site(&event),
+            Ok(Event::BootstrapConfig(event)) => config(&event),
             Err(e) => format!("{} ({e})", payload.r#type),
         })
         .collect();
@@ -75,5 +76,13 @@ fn site(event: &SiteEvent) -> String {
             Some(fault) => format!("looks at {} fail ({fault}): {}", e.source, e.message),
             None => format!("looks at {} work again", e.source),
         },
+    }
+}
+
+fn config(event: &BootstrapConfigEvent) -> String {
+    match event {
+        BootstrapConfigEvent::BootstrapConfigCreated(e) => format!("created as version {} by {}", e.version, e.by),
+        BootstrapConfigEvent::BootstrapConfigChanged(e) => format!("version {} by {}: {} changed", e.version, e.by, e.changed.join(", ")),
+        BootstrapConfigEvent::BootstrapConfigRetired(e) => format!("retired as version {} by {}", e.version, e.by),
     }
 }

@@ -17,6 +17,9 @@ const MEMORY: Micros = 24 * HOUR + 5 * MINUTE;
 /// Answers that one stream remembers; with so many in a day, further commands are refused.
 pub(crate) const MEMORY_CAP: usize = 2000;
 
+/// The code of a noted read of user-data.
+pub(crate) const USER_DATA_READ: &str = "user-data-read";
+
 /// One stream.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -210,6 +213,10 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 
 fn remember(stream: &mut Stream, decision: &Decision, at: (u32, u64)) {
     let (Some(command), Some(ask_hash)) = (decision.cause.command, decision.cause.ask_hash) else { return };
+    // Reads are many, and a repeat of one is one more: they take no room from requests.
+    if decision.outcome.code == USER_DATA_READ {
+        return;
+    }
     let started = decision.events.iter().any(|e| e.r#type == "OperationStarted");
     let answer = Remembered {
         ask_hash,

@@ -1,9 +1,9 @@
-//! Follows partition 0 of the journal and shows the sites as confirmed.
+//! Follows partition 0 of the journal and shows the sites and bootstrap configurations as confirmed.
 
 use crate::{Config, Ledger};
 use fleet_lifecycle::Reference;
 use fleet_log::{Item, ReadError, ReadFault, Reader};
-use fleet_schemas::{Micros, SECOND, StreamId, Timestamp, topics as names};
+use fleet_schemas::{Micros, SECOND, Timestamp, topics as names};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -75,13 +75,10 @@ async fn read_some(reader: &mut dyn Reader, ledger: &mut Ledger) -> Result<bool,
     }
 }
 
-/// Shows the sites; only at the end of what is there, so that a start does not show every step of the past.
+/// Shows what guards may know; only at the end of what is there, so that a start does not show every step of the past.
 fn show(publish: &watch::Sender<Arc<Reference>>, ledger: &Ledger, stale: bool, broken: bool) {
-    let sites = ledger.streams.iter().filter_map(|(id, s)| match (id, s.entity.site()) {
-        (StreamId::Site(id), Some(site)) if s.stopped.is_none() => Some((id.clone(), site.clone())),
-        _ => None,
-    });
-    let now = Reference { next: ledger.position.next, stale, broken, claimed_at: ledger.claimed_at, sites: sites.collect() };
+    let believed = ledger.streams.values().filter(|s| s.stopped.is_none()).map(|s| &s.entity);
+    let now = Reference { next: ledger.position.next, stale, broken, claimed_at: ledger.claimed_at, ..Reference::of(believed) };
     publish.send_if_modified(|shown| {
         let differs = **shown != now;
         if differs {

@@ -1,6 +1,6 @@
 //! The one decider, over every kind of entity.
 
-use crate::{Context, Decider, Device, Observed, Reference, Refusal, Request, Sighting, Site, Wait, device, site};
+use crate::{Context, Decider, Device, Observed, Reference, Refusal, Request, Sighting, Site, Wait, bootstrap, device, site};
 use fleet_schemas::{Event, Source, StreamId, Timestamp};
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ pub enum Entity {
     Device(Arc<Device>),
     /// A site.
     Site(Arc<Site>),
+    /// A bootstrap configuration.
+    BootstrapConfig(Arc<bootstrap::Config>),
 }
 
 impl Entity {
@@ -18,14 +20,21 @@ impl Entity {
     pub fn device(&self) -> Option<&Arc<Device>> {
         match self {
             Self::Device(device) => Some(device),
-            Self::Site(_) => None,
+            Self::Site(_) | Self::BootstrapConfig(_) => None,
         }
     }
     /// The site, if it is one.
     pub fn site(&self) -> Option<&Arc<Site>> {
         match self {
             Self::Site(site) => Some(site),
-            Self::Device(_) => None,
+            Self::Device(_) | Self::BootstrapConfig(_) => None,
+        }
+    }
+    /// The bootstrap configuration, if it is one.
+    pub fn bootstrap_config(&self) -> Option<&Arc<bootstrap::Config>> {
+        match self {
+            Self::BootstrapConfig(config) => Some(config),
+            Self::Device(_) | Self::Site(_) => None,
         }
     }
 }
@@ -41,6 +50,7 @@ impl Decider for Fleet {
         match stream {
             StreamId::Device(id) => Entity::Device(Arc::new(Device::new(*id))),
             StreamId::Site(id) => Entity::Site(Arc::new(Site::new(id.clone()))),
+            StreamId::BootstrapConfig(site, role) => Entity::BootstrapConfig(Arc::new(bootstrap::Config::new(site.clone(), role.clone()))),
         }
     }
 
@@ -51,12 +61,13 @@ impl Decider for Fleet {
                 "expected version",
                 format!("version {expected}"),
                 format!("version {}", ctx.version),
-                "read the device again and decide anew",
+                format!("read the {} again and decide anew", noun(state)),
             ));
         }
         match state {
             Entity::Device(device) => device::decide(device, &request.ask, ctx).map(devices),
             Entity::Site(site) => site::decide(site, &request.ask, ctx).map(sites),
+            Entity::BootstrapConfig(config) => bootstrap::decide(config, &request.ask, ctx).map(configs),
         }
     }
 
@@ -70,6 +81,8 @@ impl Decider for Fleet {
                 let seen = site::observe(site, sighting, ctx);
                 Observed { events: sites(seen.events), note: seen.note }
             }
+            // No agent looks at what people decide.
+            Entity::BootstrapConfig(_) => Observed::set_aside("wrong-stream"),
         }
     }
 
@@ -77,6 +90,7 @@ impl Decider for Fleet {
         match state {
             Entity::Device(device) => devices(device::expire(device, wait, ctx)),
             Entity::Site(site) => sites(site::expire(site, wait, ctx)),
+            Entity::BootstrapConfig(_) => vec![],
         }
     }
 
@@ -84,13 +98,14 @@ impl Decider for Fleet {
         match state {
             Entity::Device(device) => device::next_wait(device),
             Entity::Site(site) => site::next_wait(site),
+            Entity::BootstrapConfig(_) => None,
         }
     }
 
     fn plan(state: &Entity, ctx: &Context<'_>) -> Vec<Event> {
         match state {
             Entity::Device(device) => devices(device::plan(device, ctx)),
-            Entity::Site(_) => vec![],
+            Entity::Site(_) | Entity::BootstrapConfig(_) => vec![],
         }
     }
 
@@ -98,8 +113,11 @@ impl Decider for Fleet {
         match (state, event) {
             (Entity::Device(device), Event::Device(event)) => device::evolve(Arc::make_mut(device), event, at),
             (Entity::Site(site), Event::Site(event)) => site::evolve(Arc::make_mut(site), event, at),
+            (Entity::BootstrapConfig(config), Event::BootstrapConfig(event)) => bootstrap::evolve(Arc::make_mut(config), event, at),
             // An event of another kind of stream cannot stand in this one: the codec decodes by the stream's kind.
-            (Entity::Device(_), Event::Site(_)) | (Entity::Site(_), Event::Device(_)) => {}
+            (Entity::Device(_), Event::Site(_) | Event::BootstrapConfig(_))
+            | (Entity::Site(_), Event::Device(_) | Event::BootstrapConfig(_))
+            | (Entity::BootstrapConfig(_), Event::Device(_) | Event::Site(_)) => {}
         }
     }
 }
@@ -121,10 +139,23 @@ impl Fleet {
     }
 }
 
+/// What people call it.
+fn noun(state: &Entity) -> &'static str {
+    match state {
+        Entity::Device(_) => "device",
+        Entity::Site(_) => "site",
+        Entity::BootstrapConfig(_) => "configuration",
+    }
+}
+
 fn devices(events: Vec<fleet_schemas::DeviceEvent>) -> Vec<Event> {
     events.into_iter().map(Event::Device).collect()
 }
 
 fn sites(events: Vec<fleet_schemas::SiteEvent>) -> Vec<Event> {
     events.into_iter().map(Event::Site).collect()
+}
+
+fn configs(events: Vec<fleet_schemas::BootstrapConfigEvent>) -> Vec<Event> {
+    events.into_iter().map(Event::BootstrapConfig).collect()
 }

@@ -1,7 +1,7 @@
 //! Guards: each looks at the device, the confirmed reference and nothing else, and says what it saw.
 
 use crate::edges::{Edge, Kind, Need};
-use crate::{Context, Device, Reference, Refusal, baseline, device::Drain};
+use crate::{Context, Device, Reference, Refusal, baseline, bootstrap, device::Drain};
 use fleet_schemas::{Effect, GuardSeen, Owner, Phase, RoleProfile, Scheduler, Source, Stage, Status, Then};
 
 type Seen = Result<GuardSeen, Refusal>;
@@ -55,6 +55,28 @@ pub fn all(edge: &Edge, device: &Device, then: Option<Then>, asked: Option<Phase
         });
     }
     Ok(out)
+}
+
+/// A bootstrap configuration of the device's role stands at its site, and says all that installing needs (edge 4a).
+pub fn adoptable(device: &Device, reference: &Reference) -> Seen {
+    let refuse = |expected: String, seen: String, helps: String| {
+        Err(Refusal::new("bootstrap-config-not-adoptable", "bootstrap configuration", expected, seen, helps))
+    };
+    let Some((site, role)) = device.profile_key() else {
+        return refuse("a device with a role".into(), "the device is in no inventory".into(), "put it into NetBox".into());
+    };
+    let expected = format!("a bootstrap configuration of {role} at {site} with image and flavor");
+    let Some(config) = reference.config(site, role) else {
+        return refuse(expected, "none".into(), format!("create the configuration of {role}"));
+    };
+    match bootstrap::not_adoptable(&config.fields).as_slice() {
+        [] => seen("bootstrap configuration", format!("{role} at {site}, version {}", config.version)),
+        wrong => {
+            let fields: Vec<_> = wrong.iter().map(|w| w.field).collect();
+            let found = wrong.iter().map(|w| format!("{} is null", w.field)).collect::<Vec<_>>().join(", ");
+            refuse(expected, format!("version {}: {found}", config.version), format!("give {role} {}", fields.join(" and ")))
+        }
+    }
 }
 
 fn no_hold(device: &Device) -> Seen {

@@ -1,9 +1,10 @@
-//! What the fleet decides: the lifecycle as a table ([`edges`]), the deciders of device and site, and what people are told
-//! about a device ([`why`], [`baseline`]). Synchronous, total, deterministic: time, ids and look-ups enter as arguments.
+//! What the fleet decides: the lifecycle as a table ([`edges`]), the deciders of device, site and bootstrap configuration, and what
+//! people are told about a device ([`why`], [`baseline`]). Synchronous, total, deterministic: time, ids and look-ups enter as arguments.
 //!
 //! [`Fleet`] is the one [`Decider`]; its state is an [`Entity`].
 
 pub mod baseline;
+pub mod bootstrap;
 mod conditions;
 mod decider;
 pub mod device;

@@ -1,7 +1,7 @@
 //! The reference: what every device's guards may know of its site.
 
-use crate::{Site, site::SourceState};
-use fleet_schemas::{RoleProfile, SiteId, Source, Timestamp};
+use crate::{Entity, Site, bootstrap::Config, site::SourceState};
+use fleet_schemas::{RoleName, RoleProfile, SiteId, Source, Timestamp};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The streams of partition 0, as confirmed up to `next`.
@@ -17,9 +17,35 @@ pub struct Reference {
     pub claimed_at: Timestamp,
     /// The sites.
     pub sites: BTreeMap<SiteId, Arc<Site>>,
+    /// The bootstrap configurations, also those that were retired.
+    pub configs: BTreeMap<(SiteId, RoleName), Arc<Config>>,
 }
 
 impl Reference {
+    /// What these streams say; the rest is as in [`Reference::default`].
+    pub fn of<'e>(entities: impl Iterator<Item = &'e Entity>) -> Self {
+        let mut out = Self::default();
+        for entity in entities {
+            match entity {
+                Entity::Device(_) => {}
+                Entity::Site(site) => drop(out.sites.insert(site.id.clone(), site.clone())),
+                Entity::BootstrapConfig(c) => drop(out.configs.insert((c.site.clone(), c.role.clone()), c.clone())),
+            }
+        }
+        out
+    }
+
+    /// The bootstrap configuration of `role` at `site`, if one stands.
+    pub fn config(&self, site: &SiteId, role: &str) -> Option<&Config> {
+        let role: RoleName = role.parse().ok()?;
+        self.configs.get(&(site.clone(), role)).map(Arc::as_ref).filter(|c| c.standing)
+    }
+
+    /// Whether nothing that a device's plan reads differs. Bootstrap configurations are read by requests alone.
+    pub fn same_for_plans(&self, other: &Self) -> bool {
+        self.stale == other.stale && self.sites == other.sites
+    }
+
     /// The profile of `role` at `site`.
     pub fn profile(&self, site: &SiteId, role: &str) -> Option<&RoleProfile> {
         self.sites.get(site)?.profiles.get(role)

@@ -2,7 +2,7 @@
 
 use crate::world;
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use fleet_schemas::Source;
+use fleet_schemas::{RoleName, SiteId, Source};
 use std::{net::SocketAddr, path::PathBuf};
 
 /// The control plane of a bare-metal GPU fleet.
@@ -34,6 +34,9 @@ pub enum Command {
     /// The read models.
     #[command(subcommand)]
     Projections(ProjectionsCommand),
+    /// Keys of user-data.
+    #[command(subcommand)]
+    Vault(VaultCommand),
     /// Print what an agent would make of a recorded answer, one JSON line per object.
     Translate(TranslateArgs),
 }
@@ -53,6 +56,9 @@ pub struct DevArgs {
     /// Real systems: a file with sites and sources.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// File with the master key of the vault, 32 bytes as base64; made where it is missing. Default: keys/master.key in the folder.
+    #[arg(long, value_name = "FILE")]
+    pub master_key: Option<PathBuf>,
     /// Address for /metrics; loopback only.
     #[arg(long, value_parser = loopback)]
     pub metrics: Option<SocketAddr>,
@@ -141,6 +147,21 @@ pub enum ProjectionsCommand {
         /// Flip although the two differ.
         #[arg(long)]
         flip_anyway: bool,
+    },
+}
+
+/// `vault …`.
+#[derive(Subcommand)]
+pub enum VaultCommand {
+    /// Make the user-data of a bootstrap configuration unreadable, in every version, everywhere and for ever.
+    Erase {
+        /// The data folder; may be in use.
+        #[arg(long)]
+        data: PathBuf,
+        /// The site.
+        site: SiteId,
+        /// The role.
+        role: RoleName,
     },
 }
 

@@ -10,6 +10,7 @@ use crate::hub::{Face, Running};
 use crate::{process, world};
 use anyhow::Context;
 use fleet_hub::access::{Client, Limits};
+use fleet_hub::vault::{MasterKey, Vault};
 use fleet_satellite::Sink;
 use fleet_schemas::Source;
 use std::{net::TcpListener, sync::Arc};
@@ -21,6 +22,8 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     // Whatever is wrong with the arguments is said before anything is made.
     let configured = args.config.as_deref().map(Configuration::read).transpose()?;
     let folder = Folder::dev(&args.data)?;
+    let master_key = args.master_key.unwrap_or_else(|| folder.master_key());
+    let vault = Vault::open_file(&folder.vault(), MasterKey::read_or_make(&master_key, &folder.vault())?).await?;
     process::metrics(args.metrics)?;
     let listener = TcpListener::bind(args.listen).with_context(|| format!("--listen {}", args.listen))?;
     let url = format!("http://{}", listener.local_addr()?);
@@ -33,8 +36,8 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     };
     let systems = configuration.satellite();
     let clients = folder.users()?.into_iter().chain(agents_of(&folder, &systems)?).collect();
-    let face =
-        Face { listener, url: url.clone(), issuer: folder.issuer(&format!("{url}/dev"))?, clients, limits: Limits::default(), tls: None };
+    let issuer = folder.issuer(&format!("{url}/dev"))?;
+    let face = Face { listener, url: url.clone(), issuer, clients, limits: Limits::default(), vault, tls: None };
     let mut hub = Running::start(&folder, face).await?;
     hub.register(configuration.commands()?).await?;
 

@@ -14,6 +14,7 @@ pub const OPERATOR: &str = "user-operator";
 /// The sample users of a dev folder. They stand for people, who log in elsewhere; no hub but `dev` has them.
 const USERS: &[(&str, &[&str])] = &[
     (OPERATOR, &["device:read", "device:update", "device-lifecycle:create", "site:read", "site:update", "admin"]),
+    ("user-hpc", &["device:read", "slurm-bootstrap-config:read", "slurm-bootstrap-config:create", "slurm-bootstrap-config:update"]),
     ("user-auditor", &["audit:read", "device:read"]),
 ];
 /// What tells a developer's folder from a hub's.
@@ -31,7 +32,7 @@ impl Folder {
         if path.join("log").exists() && !path.join(DEV).exists() && !path.join("fmctl.toml").exists() {
             bail!("{} is the data folder of a hub; `dev` takes one of its own", path.display());
         }
-        let folder = Self::make(path, &["keys", "satellite", "sim"])?;
+        let folder = Self::make(path, &["keys", "satellite", "sim", "vault"])?;
         write_private(&path.join(DEV), b"sample users live here: no hub takes this folder\n")?;
         Ok(folder)
     }
@@ -41,7 +42,7 @@ impl Folder {
         if path.join(DEV).exists() || path.join("fmctl.toml").exists() {
             bail!("{} is a developer's data folder, with sample users; a hub takes one of its own", path.display());
         }
-        Self::make(path, &["keys"])
+        Self::make(path, &["keys", "vault"])
     }
 
     /// One that is there, whosever it is.
@@ -64,6 +65,16 @@ impl Folder {
     /// Where the read models are.
     pub fn read(&self) -> PathBuf {
         self.path.join("read")
+    }
+
+    /// The vault's file.
+    pub fn vault(&self) -> PathBuf {
+        vault_file(&self.path)
+    }
+
+    /// The master key's file, where no setting names another.
+    pub fn master_key(&self) -> PathBuf {
+        self.path.join("keys").join("master.key")
     }
 
     /// The issuer with this URL, and a key that is made here where there is none.
@@ -133,6 +144,11 @@ pub fn make_key(dir: &Path, name: &str) -> anyhow::Result<serde_json::Value> {
     write_private(&dir.join(format!("{name}.jwk.json")), serde_json::to_string_pretty(&made.private_jwk)?.as_bytes())?;
     write_private(&dir.join(format!("{name}.pem")), made.private_pem.as_bytes())?;
     public_jwk(&made.private_pem).map_err(anyhow::Error::msg)
+}
+
+/// The vault's file in a data folder.
+pub fn vault_file(data: &Path) -> PathBuf {
+    data.join("vault").join("vault.sqlite")
 }
 
 /// Whole or not at all, readable by the owner alone.

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use axum_server::tls_rustls::RustlsConfig;
 use fleet_hub::Hub;
 use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits};
+use fleet_hub::vault::{MasterKey, Vault};
 use fleet_journal::{AskError, Journal, Phase};
 use fleet_projections::Generations;
 use fleet_schemas::{Actor, Ask, Command, CommandId, MINUTE, OutcomeKind, SiteId, StreamId};
@@ -40,6 +41,8 @@ pub struct Face {
     pub clients: Vec<Client>,
     /// How fast.
     pub limits: Limits,
+    /// Keys of user-data.
+    pub vault: Vault,
     /// Certificate chain and key, PEM files.
     pub tls: Option<RustlsConfig>,
 }
@@ -59,6 +62,7 @@ impl Running {
             clients: Clients::new(face.clients).map_err(anyhow::Error::msg)?,
             denials: Denials::new(generations.control().clone()),
             limits: face.limits,
+            vault: face.vault,
             url: face.url,
             patience: PATIENCE,
         };
@@ -179,7 +183,9 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
         None => None,
     };
     let limits = Limits::new(configuration.limits.per_second, configuration.limits.burst);
-    let face = Face { listener, url: url.clone(), issuer, clients: configuration.clients()?, limits, tls };
+    let master_key = configuration.master_key.clone().unwrap_or_else(|| folder.master_key());
+    let vault = Vault::open_file(&folder.vault(), MasterKey::read_or_make(&master_key, &folder.vault())?).await?;
+    let face = Face { listener, url: url.clone(), issuer, clients: configuration.clients()?, limits, vault, tls };
     let mut running = Running::start(&folder, face).await?;
     running.register(configuration.commands()?).await?;
     crate::print::lines(&format!("hub runs: {url}"));

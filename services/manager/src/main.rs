@@ -13,9 +13,10 @@ mod projections;
 mod replay;
 mod satellite;
 mod translate;
+mod vault;
 mod world;
 
-use args::{Args, Command, ConfigCommand, ProjectionsCommand, SatelliteCommand};
+use args::{Args, Command, ConfigCommand, ProjectionsCommand, SatelliteCommand, VaultCommand};
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -65,6 +66,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => replay::run(args).await,
         Command::Projections(ProjectionsCommand::List { data }) => projections::list(&data).await.map(|()| ExitCode::SUCCESS),
         Command::Projections(ProjectionsCommand::Rebuild { data, flip_anyway }) => projections::rebuild(&data, flip_anyway).await,
+        Command::Vault(VaultCommand::Erase { data, site, role }) => vault::erase(&data, site, role).await.map(|()| ExitCode::SUCCESS),
         Command::Translate(args) => translate::run(args),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Granted, Scope};
 use crate::Hub;
-use axum::{Router, handler::Handler, routing::MethodRouter, routing::get, routing::patch, routing::post};
+use axum::{Router, handler::Handler, routing::MethodRouter, routing::delete, routing::get, routing::patch, routing::post};
 use std::sync::Arc;
 
 /// The argument lists of handlers whose first argument is a [`Granted`].
@@ -55,6 +55,20 @@ impl Routes {
         T: Scoped + 'static,
     {
         self.add(path, patch(handler))
+    }
+
+    /// A route that ends a thing.
+    pub fn delete<H, T>(self, path: &str, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Hub>>,
+        T: Scoped + 'static,
+    {
+        self.add(path, delete(handler))
+    }
+
+    /// All of another's.
+    pub fn merge(self, other: Self) -> Self {
+        Self(self.0.merge(other.0))
     }
 
     fn add(self, path: &str, route: MethodRouter<Arc<Hub>>) -> Self {

@@ -39,6 +39,12 @@ scopes! {
     TaskExecute = "task:execute";
     /// Read what auditors read: denials, proofs.
     AuditRead = "audit:read";
+    /// Read bootstrap configurations, user-data included.
+    BootstrapRead = "slurm-bootstrap-config:read";
+    /// Create them.
+    BootstrapCreate = "slurm-bootstrap-config:create";
+    /// Change and retire them.
+    BootstrapUpdate = "slurm-bootstrap-config:update";
     /// Run the hub.
     Admin = "admin";
 }

@@ -1,6 +1,6 @@
 //! PATCH `/devices/{id}` by people: their own remarks. A command, though it looks like a change.
 
-use super::{commands, devices, query};
+use super::{commands, devices};
 use crate::access::Principal;
 use crate::{Hub, Problem};
 use axum::{http::HeaderMap, http::StatusCode, http::Uri, response::Response};
@@ -32,9 +32,10 @@ pub(crate) async fn set(
     let doc = devices::find(&hub.reads(), principal, id).await?;
     let ask = SetAnnotations { annotations }.into();
     let usual = commands::command(StreamId::Device(doc.state.id), &ask, principal, "annotations", hub.journal.clock().now());
-    let id = commands::command_id(principal, &format!("PATCH {}", uri.path()), headers)?;
+    let id = commands::command_id_of(principal, "PATCH", uri.path(), headers)?;
     let command = Command { id, expected_version: Some(expected), trace_id: commands::trace_id(headers), ..usual };
-    let answer = hub.journal.ask(&command, hub.patience).await;
-    query::params(uri, &[])?;
-    commands::respond(hub, &command, answer).await
+    match commands::put(hub, &command, headers).await? {
+        commands::Came::Pending => Ok(commands::pending(&command, format!("/api/v1/devices/{}", doc.state.id))),
+        commands::Came::Decided(answer) => commands::decided(hub, &command, doc.state.id, &answer).await,
+    }
 }

@@ -4,6 +4,7 @@ mod admin;
 mod annotations;
 mod baseline;
 mod body;
+mod bootstrap;
 mod commands;
 mod conditions;
 mod denials;
@@ -48,6 +49,7 @@ pub(crate) fn routes() -> Routes {
         .get("/audit/denials", denials::list)
         .get("/admin/parked", admin::parked)
         .get("/admin/projections", admin::projections)
+        .merge(bootstrap::routes())
 }
 
 /// Those that take as long as there is to do: nothing ends them from outside.

@@ -85,6 +85,11 @@ impl Batch {
         }
     }
 
+    /// What this batch has decided on, as it will be.
+    pub(crate) fn entities(&self) -> impl Iterator<Item = &Entity> {
+        self.streams.values().map(|(entity, _)| entity)
+    }
+
     pub(crate) fn asked(&self, command: &CommandId) -> Option<&Hash> {
         self.asked.get(command)
     }

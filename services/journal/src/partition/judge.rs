@@ -1,7 +1,7 @@
 //! One input becomes at most one decision: the input's events, then the plan's, in the same record.
 
 use super::batch::{Batch, Draft, Events};
-use crate::{Ledger, Rules, ask, ledger::panic_text};
+use crate::{Ledger, Rules, ask, ledger::USER_DATA_READ, ledger::panic_text};
 use fleet_lifecycle::{Context, Entity, Reference, Refusal, Request, Sighting, Wait};
 use fleet_log::Stored;
 use fleet_schemas::{
@@ -44,6 +44,18 @@ impl Bench<'_> {
 
     fn stopped(&self, stream: &StreamId) -> Option<String> {
         self.ledger.streams.get(stream)?.stopped.as_ref().map(|why| format!("its stream is stopped: {why}"))
+    }
+
+    /// The reference for a request to a stream of partition 0: what stands before this decision, in the journal and in the batch. So a
+    /// reader of the partition gives it again.
+    fn own_reference(&self) -> Reference {
+        let streams = self.ledger.streams.iter().filter(|(_, s)| s.stopped.is_none());
+        let before = Reference::of(streams.map(|(_, s)| &s.entity));
+        let now = Reference::of(self.batch.entities());
+        let (mut sites, mut configs) = (before.sites, before.configs);
+        sites.extend(now.sites);
+        configs.extend(now.configs);
+        Reference { sites, configs, ..self.reference.clone() }
     }
 
     fn context<'c>(&'c self, stream: &'c StreamId, version: u64, actor: &'c Actor, reason: &'c str) -> Context<'c> {
@@ -105,14 +117,17 @@ impl Bench<'_> {
     fn judge(&self, command: &Command) -> Result<(Outcome, Events), String> {
         let ask = Ask::decode(&command.ask).map_err(|e| e.to_string())?;
         let (state, head) = self.batch.stream(self.ledger, &command.stream);
+        let own = matches!(command.stream, StreamId::BootstrapConfig(..)).then(|| self.own_reference());
         let ctx = self.context(&command.stream, head.version, &command.actor, &command.reason);
+        let ctx = Context { reference: own.as_ref().unwrap_or(ctx.reference), ..ctx };
+        let read = user_data_read(&ask);
         let judged = self.admissible(command).and_then(|()| {
             let request = Request { ask, expected_version: command.expected_version };
             (self.rules.decide)(&state, &request, &ctx).map(|events| planned(self.rules, state, events, &ctx))
         });
         Ok(match judged {
             Ok(events) if command.dry_run => (rehearsed(&events.list), Events::default()),
-            Ok(events) => (Outcome::accepted(), events),
+            Ok(events) => (read.unwrap_or_else(Outcome::accepted), events),
             Err(refusal) if command.dry_run => (Outcome { kind: OutcomeKind::Noted, ..rejected(&refusal) }, Events::default()),
             Err(refusal) => (rejected(&refusal), Events::default()),
         })
@@ -123,7 +138,8 @@ impl Bench<'_> {
             let (expected, seen) = (format!("a decision by {}", command.not_after), self.batch.now.to_string());
             return Err(Refusal::new("expired", "not_after", expected, seen, "ask again"));
         }
-        if self.ledger.streams.get(&command.stream).is_some_and(|s| s.memory.full()) {
+        let remembered = command.ask.r#type != "ReadUserData";
+        if remembered && self.ledger.streams.get(&command.stream).is_some_and(|s| s.memory.full()) {
             let expected = format!("fewer than {} commands a day", crate::ledger::MEMORY_CAP);
             return Err(Refusal::new(
                 "too-many-commands",
@@ -247,6 +263,12 @@ fn planned(rules: Rules, mut after: Entity, mut list: Vec<Event>, ctx: &Context<
     plan.iter().for_each(|e| (rules.evolve)(&mut after, e, ctx.now));
     list.extend(plan);
     Events { list, after: Some(after) }
+}
+
+/// A granted read of user-data changes nothing, and says in the journal which version was read.
+fn user_data_read(ask: &Ask) -> Option<Outcome> {
+    let Ask::ReadUserData(read) = ask else { return None };
+    Some(Outcome { seen: format!("version {}", read.version), ..Outcome::noted(USER_DATA_READ) })
 }
 
 fn rejected(refusal: &Refusal) -> Outcome {

@@ -142,14 +142,13 @@ impl<'a> Lead<'a> {
             return;
         }
         let before = std::mem::replace(&mut self.reference, now);
+        if before.same_for_plans(&self.reference) {
+            return;
+        }
         let concerned = self.tail.ledger.streams.iter().filter(|(_, s)| Fleet::concerned(&s.entity, &before, &self.reference));
         let concerned: Vec<_> = concerned.map(|(id, _)| id.clone()).collect();
-        if self.dirty.is_empty() {
-            self.dirty.extend(concerned);
-        } else {
-            let waiting: std::collections::HashSet<_> = self.dirty.iter().cloned().collect();
-            self.dirty.extend(concerned.into_iter().filter(|id| !waiting.contains(id)));
-        }
+        let waiting: std::collections::HashSet<_> = self.dirty.iter().cloned().collect();
+        self.dirty.extend(concerned.into_iter().filter(|id| !waiting.contains(id)));
     }
 
     /// A batch at the partition's time: the round's, and never before the last accepted record.

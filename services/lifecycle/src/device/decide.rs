@@ -21,6 +21,10 @@ pub fn decide(device: &Device, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<Devic
         return Err(Refusal::new("out-of-reach", "reach", format!("a right at {site}"), reach, "ask the site's owner for access"));
     }
     if let Ask::NotBuilt(asked) = ask {
+        // What a later version would refuse as well is said now: the field is null whoever installs.
+        if asked.verb == "provision" {
+            guards::adoptable(device, ctx.reference)?;
+        }
         return Err(Refusal::not_available(&format!("`{}`", asked.verb)));
     }
     let mut step = Step::new(device, ctx);

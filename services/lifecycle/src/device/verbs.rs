@@ -1,7 +1,7 @@
 //! The verbs, one function each.
 
 use super::{decide::take, step::Step};
-use crate::Refusal;
+use crate::{Refusal, bootstrap};
 use fleet_schemas::{
     Annotation, AnnotationsChanged, Ask, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted, HoldPlaced, MINUTE, Maintain,
     Micros, OperationState, Phase, PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
@@ -32,6 +32,9 @@ pub(super) fn apply(step: &mut Step<'_>, ask: &Ask) -> Done {
         Ask::RegisterSite(_) | Ask::SetRoleProfile(_) | Ask::ClaimEpoch(_) => {
             let asked = fleet_schemas::verbs::name_of(ask).to_owned();
             Err(Refusal::new("wrong-stream", "stream", "a site", format!("`{asked}` for a device"), "name a site"))
+        }
+        Ask::CreateBootstrapConfig(_) | Ask::UpdateBootstrapConfig(_) | Ask::RetireBootstrapConfig(_) | Ask::ReadUserData(_) => {
+            Err(bootstrap::foreign(ask, "a device"))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What can be asked of a site.
 
 use super::Site;
-use crate::{Context, Refusal};
+use crate::{Context, Refusal, bootstrap};
 use fleet_schemas::{
     Ask, ClaimEpoch, EpochGranted, Mode, Provisioner, RegisterSite, RoleProfile, RoleProfileSet, SetRoleProfile, SiteEvent, SiteRegistered,
     verbs,
@@ -40,6 +40,9 @@ pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent
         | Ask::NotBuilt(_) => {
             let verb = verbs::name_of(ask).to_owned();
             Err(Refusal::new("wrong-stream", "stream", "a device", format!("`{verb}` for a site"), "name a device"))
+        }
+        Ask::CreateBootstrapConfig(_) | Ask::UpdateBootstrapConfig(_) | Ask::RetireBootstrapConfig(_) | Ask::ReadUserData(_) => {
+            Err(bootstrap::foreign(ask, "a site"))
         }
     }
 }

@@ -21,7 +21,7 @@ pub use facts::*;
 pub use run::{Came, Run};
 pub use world::*;
 
-use fleet_lifecycle::{Device, Entity, Refusal, Site};
+use fleet_lifecycle::{Device, Entity, Refusal, Site, bootstrap};
 use fleet_schemas::{Actor, Ask, DeviceEvent, Event, Micros, Phase, SECOND, SiteEvent, StreamId, TaskId, TaskKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,6 +62,11 @@ pub fn given<const N: usize>(facts: [Given; N]) -> Story {
 /// A site's story.
 pub fn given_site<const N: usize>(facts: [Given; N]) -> Story {
     story(StreamId::Site(at("lhr1")), facts)
+}
+
+/// The story of a bootstrap configuration: role `gpu` at lhr1.
+pub fn given_config<const N: usize>(facts: [Given; N]) -> Story {
+    story(StreamId::BootstrapConfig(at("lhr1"), "gpu".parse().unwrap()), facts)
 }
 
 fn story<const N: usize>(stream: StreamId, facts: [Given; N]) -> Story {
@@ -290,6 +295,10 @@ impl Story {
         self.run.entity.site().unwrap()
     }
 
+    pub fn config(&self) -> &bootstrap::Config {
+        self.run.entity.bootstrap_config().unwrap()
+    }
+
     /// The events of the last step, and what the plan added.
     pub fn in_words(&self) -> Vec<String> {
         [self.told(&self.last.events), self.told(&self.last.planned)].concat()
@@ -310,7 +319,7 @@ impl Story {
 fn planned(event: &Event) -> Option<(TaskId, TaskKind)> {
     match event {
         Event::Device(DeviceEvent::TaskPlanned(e)) => Some((e.task, e.kind)),
-        Event::Device(_) | Event::Site(_) => None,
+        Event::Device(_) | Event::Site(_) | Event::BootstrapConfig(_) => None,
     }
 }
 

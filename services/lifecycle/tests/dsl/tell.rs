@@ -1,8 +1,8 @@
 //! Events in words: one line each, times relative to the decision, ids left out.
 
 use fleet_schemas::{
-    ConditionChanged, DAY, DeviceEvent, Event, HOUR, MINUTE, Micros, PhaseChanged, SECOND, SchedulerSection, SiteEvent, TaskId, TaskKind,
-    Timestamp,
+    BootstrapConfigEvent, ConditionChanged, DAY, DeviceEvent, Event, HOUR, MINUTE, Micros, PhaseChanged, SECOND, SchedulerSection,
+    SiteEvent, TaskId, TaskKind, Timestamp,
 };
 use std::collections::BTreeMap;
 
@@ -29,6 +29,7 @@ impl Teller {
         match event {
             Event::Device(event) => self.device(event),
             Event::Site(event) => self.site(event),
+            Event::BootstrapConfig(event) => config(event),
         }
     }
 
@@ -100,6 +101,14 @@ impl Teller {
             }
             SiteEvent::LooksFailing(e) => format!("looks at {} fail: {}", e.source, e.fault.map_or("no more", |f| f.as_str())),
         }
+    }
+}
+
+fn config(event: &BootstrapConfigEvent) -> String {
+    match event {
+        BootstrapConfigEvent::BootstrapConfigCreated(e) => format!("created version {} by {}", e.version, e.by),
+        BootstrapConfigEvent::BootstrapConfigChanged(e) => format!("version {} by {}: {}", e.version, e.by, e.changed.join(", ")),
+        BootstrapConfigEvent::BootstrapConfigRetired(e) => format!("retired version {} by {}", e.version, e.by),
     }
 }
 

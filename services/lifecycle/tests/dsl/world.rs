@@ -1,9 +1,10 @@
 //! Where the stories play: two sites, three roles.
 
+use fleet_lifecycle::bootstrap::{self, Config};
 use fleet_lifecycle::{Reference, Site, site};
 use fleet_schemas::{
-    DeviceId, Dhcp, FreshnessChanged, Mode, Provisioner, RoleProfile, RoleProfileSet, Scheduler, SiteEvent, SiteId, SiteRegistered, Source,
-    SourceConfig, Timestamp,
+    BootstrapConfigCreated, BootstrapConfigRetired, BootstrapFields, DeviceId, Dhcp, FreshnessChanged, Mode, Provisioner, RoleProfile,
+    RoleProfileSet, Scheduler, SiteEvent, SiteId, SiteRegistered, Source, SourceConfig, Timestamp,
 };
 use std::sync::Arc;
 
@@ -46,7 +47,33 @@ pub fn sources() -> Vec<SourceConfig> {
     Source::ALL.iter().map(|s| SourceConfig { source: *s, interval_seconds: INTERVAL, mode: Mode::Observe }).collect()
 }
 
-/// Both sites registered, every source fresh for long.
+/// What a configuration of these says; every machine of a role with image and flavor can be installed from it.
+pub fn boots(image: Option<&str>, flavor: Option<&str>) -> BootstrapFields {
+    let text = |value: Option<&str>| value.map(str::to_owned);
+    BootstrapFields { image: text(image), flavor: text(flavor), features: vec!["h100".into()], gres: Some("gpu:h100:8".into()) }
+}
+
+fn config(site: &str, role: &str, fields: BootstrapFields) -> Config {
+    let mut config = Config::new(at(site), role.parse().unwrap());
+    let created = BootstrapConfigCreated { version: 1, by: "hpc".into(), fields, user_data: None };
+    bootstrap::evolve(&mut config, &created.into(), Timestamp(0));
+    config
+}
+
+/// A role's bootstrap configuration at lhr1 says this now; none: it was retired.
+pub fn gives_config(role: &str, fields: Option<BootstrapFields>) -> Change {
+    let role = role.to_owned();
+    Box::new(move |reference, now| {
+        reference.next += 1;
+        let mut config = config("lhr1", &role, fields.clone().unwrap_or(boots(None, None)));
+        if fields.is_none() {
+            bootstrap::evolve(&mut config, &BootstrapConfigRetired { version: 2, by: "hpc".into() }.into(), now);
+        }
+        reference.configs.insert((at("lhr1"), config.role.clone()), Arc::new(config));
+    })
+}
+
+/// Both sites registered, every source fresh for long; role `gpu` can be installed.
 pub fn reference() -> Reference {
     let sites = ["lhr1", "ams1"].map(|name| {
         let mut state = Site::new(at(name));
@@ -60,7 +87,11 @@ pub fn reference() -> Reference {
         }
         (at(name), Arc::new(state))
     });
-    Reference { next: 10, sites: sites.into_iter().collect(), ..Reference::default() }
+    let configs = ["lhr1", "ams1"].map(|site| {
+        let config = config(site, "gpu", boots(Some("ubuntu-22.04-gpu"), Some("bm.gpu.h100")));
+        ((at(site), config.role.clone()), Arc::new(config))
+    });
+    Reference { next: 10, sites: sites.into_iter().collect(), configs: configs.into_iter().collect(), ..Reference::default() }
 }
 
 pub fn freshness(source: Source, fresh: bool, message: &str) -> SiteEvent {

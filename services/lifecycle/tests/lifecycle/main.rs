@@ -6,6 +6,7 @@
 #[path = "../dsl/mod.rs"]
 mod dsl;
 
+mod bootstrap;
 mod conditions;
 mod deadlines;
 mod edges;

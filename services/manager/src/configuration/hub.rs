@@ -25,6 +25,8 @@ pub struct Configuration {
     /// The issuer's keys, PEM: the first signs, all count. Absent = one that is made in `data`.
     #[serde(default)]
     pub issuer_keys: Vec<PathBuf>,
+    /// File with the vault's master key: 32 bytes, base64. Absent = one that is made in `data`.
+    pub master_key: Option<PathBuf>,
     /// Sites.
     pub sites: Vec<Site>,
     /// How fast one client may ask.
@@ -77,6 +79,7 @@ impl Configuration {
         super::read(file, |read: &mut Self, base| {
             read.data = base.join(&read.data);
             read.roster = base.join(&read.roster);
+            read.master_key = read.master_key.take().map(|f| base.join(f));
             read.issuer_keys.iter_mut().for_each(|k| *k = base.join(&*k));
             if let Some(tls) = &mut read.tls {
                 (tls.cert_file, tls.key_file) = (base.join(&tls.cert_file), base.join(&tls.key_file));

@@ -4,6 +4,7 @@ use crate::bed::{Bed, device};
 use crate::table::{Spread, Table, at_least, at_most, short};
 use fleet_hub::Hub;
 use fleet_hub::access::{Clients, Denials, Issuer, Limits, generate_key};
+use fleet_hub::vault::{MasterKey, Vault};
 use fleet_schemas::StreamId;
 use fleet_tests::Api;
 use std::{sync::Arc, time::Duration, time::Instant};
@@ -21,7 +22,7 @@ pub async fn measure(bed: &Bed, devices: u64, table: &mut Table) {
     table.row("list 50 of one site over HTTP", "p50 ≤ 1 ms", filtered.text(), at_most(filtered.at(0.5), Duration::from_millis(1)));
     let id = |i: u64| match device(i) {
         StreamId::Device(id) => id,
-        StreamId::Site(_) => unreachable!("a device"),
+        StreamId::Site(_) | StreamId::BootstrapConfig(..) => unreachable!("a device"),
     };
     let one = sample(&api, |i| format!("/devices/{}", id(i * 37 % devices))).await;
     table.row(
@@ -116,8 +117,11 @@ async fn serve(bed: &Bed) -> (Api, oneshot::Sender<()>, JoinHandle<()>) {
     let issuer = Issuer::new(&url, &[key.private_pem]).unwrap();
     let token = issuer.issue("bench", "device:read", &["*".into()]).unwrap();
     let (journal, generations) = (bed.journal.clone(), bed.generations.clone());
-    let (denials, clients, limits) = (Denials::new(generations.control().clone()), Clients::default(), Limits::default());
-    let hub = Hub { journal, generations, issuer, clients, denials, limits, url: url.clone(), patience: Duration::from_secs(10) };
+    let (key, file) = (bed.folder.path().join("bench.key"), bed.folder.path().join("bench-vault.sqlite"));
+    let vault = Vault::open_file(&file, MasterKey::read_or_make(&key, &file).unwrap()).await.unwrap();
+    let (denials, limits) = (Denials::new(generations.control().clone()), Limits::default());
+    let (clients, patience) = (Clients::default(), Duration::from_secs(10));
+    let hub = Hub { journal, generations, issuer, clients, denials, limits, vault, url: url.clone(), patience };
     let router = fleet_hub::router(Arc::new(hub));
     let (stop, stopped) = oneshot::channel();
     let server = tokio::spawn(async move {

@@ -44,7 +44,7 @@ fn observation(admitted: &super::Admitted<'_>, item: ObservationItem) -> Result<
         (StreamId::Device(_), Fact::SlurmNodeSeen(_) | Fact::SchedulerSeen(_) | Fact::ConditionsSeen(_)) => {
             admitted.source == Source::Slurm
         }
-        (StreamId::Site(_) | StreamId::Device(_), _) => false,
+        (StreamId::Site(_) | StreamId::Device(_) | StreamId::BootstrapConfig(..), _) => false,
     };
     if !here {
         let detail = format!("{} about {} is not for {} at {} to say", fact.name(), item.stream, admitted.source, admitted.site);

@@ -1,7 +1,7 @@
 //! What is refused before any edge is looked at.
 
 use crate::dsl::*;
-use fleet_schemas::{Ask, BootId, ClaimEpoch, Phase, RegisterSite, Scheduler, SetRoleProfile, verbs};
+use fleet_schemas::{Ask, BootId, ClaimEpoch, Phase, ReadUserData, RegisterSite, RetireBootstrapConfig, Scheduler, SetRoleProfile, verbs};
 
 #[test]
 fn a_device_that_netbox_never_had() {
@@ -70,6 +70,17 @@ fn what_belongs_to_another_stream() {
     for ask in sites {
         let told = format!("`{}` for a device", verbs::name_of(&ask));
         given([in_service()]).when(ask).then_refused("wrong-stream").because("a site", &told, "name a site");
+    }
+    for ask in [RetireBootstrapConfig {}.into(), Ask::from(ReadUserData { version: 1 })] {
+        let told = |what: &str| format!("`{}` for a {what}", verbs::name_of(&ask));
+        let (expected, helps) = ("a bootstrap configuration", "name a bootstrap configuration");
+        given([in_service()]).when(ask.clone()).then_refused("wrong-stream").because(expected, &told("device"), helps);
+        given_site([]).when(ask.clone()).then_refused("wrong-stream").because(expected, &told("site"), helps);
+    }
+    for verb in verbs::TABLE {
+        let ask = verbs::plain(verb.name).unwrap();
+        let told = format!("`{}` for a bootstrap configuration", verb.name);
+        given_config([]).when(ask).then_refused("wrong-stream").because("a device or a site", &told, "name a device or a site");
     }
     for verb in verbs::TABLE {
         let ask = verbs::plain(verb.name).unwrap();

@@ -17,7 +17,7 @@ use proptest::test_runner::{Config, RngAlgorithm};
 /// XorShift, since without optimisation the usual generator takes more time than the laws.
 const RANDOM: RngAlgorithm = RngAlgorithm::XorShift;
 
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     let usual = Config::default();
     Config { cases: usual.cases.max(2_000), max_shrink_iters: 20_000, rng_algorithm: RANDOM, ..usual }
 }
