@@ -162,7 +162,9 @@ fn mask(text: &str) -> String {
     let is_version = |w: &str| w.len() > 1 && w.starts_with('v') && w[1..].bytes().all(|b| b.is_ascii_digit());
     let line = |l: &str| {
         let l = replace(&replace(l, 36, "<id>", is_id), 27, "<time>", is_time);
-        let words: Vec<_> = l.split(' ').map(|w| if is_version(w) { "v<n>" } else { w }).collect();
+        // Wide as it was: columns stand where they stood for a version of one digit.
+        let masked = |w: &str| if is_version(w) { format!("v<n>{}", " ".repeat(w.len() - 2)) } else { w.to_owned() };
+        let words: Vec<_> = l.split(' ').map(masked).collect();
         let joined = words.join(" ");
         match joined.split_once("  version ") {
             Some((before, _)) => format!("{before}  version <n>\n"),

@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use fleet_hub::access::{Client, Issuer, generate_key, public_jwk};
 use fleet_schemas::Source;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -19,6 +20,18 @@ const USERS: &[(&str, &[&str])] = &[
 ];
 /// What tells a developer's folder from a hub's.
 const DEV: &str = "dev";
+
+/// Where the process that has a folder is found.
+const RUNNING: &str = "running.toml";
+
+/// The process that has a folder.
+#[derive(Serialize, Deserialize)]
+pub struct Running {
+    /// Its URL.
+    pub url: String,
+    /// Its issuer.
+    pub issuer: String,
+}
 
 /// A data folder.
 pub struct Folder {
@@ -106,13 +119,16 @@ impl Folder {
         Ok(path)
     }
 
-    /// The URL in the context file: where the process that has this folder listens.
-    pub fn url(&self) -> anyhow::Result<String> {
-        let path = self.path.join("fmctl.toml");
+    /// Says where the process that has this folder listens, and as which issuer.
+    pub fn write_running(&self, running: &Running) -> anyhow::Result<()> {
+        write_private(&self.path.join(RUNNING), toml::to_string(running)?.as_bytes())
+    }
+
+    /// Where the process that has this folder listens.
+    pub fn running(&self) -> anyhow::Result<Running> {
+        let path = self.path.join(RUNNING);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let context: toml::Table = toml::from_str(&text).with_context(|| path.display().to_string())?;
-        let url = context.get("url").and_then(|u| u.as_str()).with_context(|| format!("{} has no url", path.display()))?;
-        Ok(url.to_owned())
+        toml::from_str(&text).with_context(|| path.display().to_string())
     }
 
     /// Writes a secret for the simulated world's agents.

@@ -172,7 +172,8 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
     process::metrics(metrics)?;
     let listener = TcpListener::bind(configuration.listen).with_context(|| format!("listen = {}", configuration.listen))?;
     let scheme = if configuration.tls.is_some() { "https" } else { "http" };
-    let url = configuration.url.clone().unwrap_or(format!("{scheme}://{}", listener.local_addr()?));
+    let reached = format!("{scheme}://{}", listener.local_addr()?);
+    let url = configuration.url.clone().unwrap_or(reached.clone());
     let read = |file: &std::path::PathBuf| std::fs::read_to_string(file).with_context(|| file.display().to_string());
     let issuer = match configuration.issuer_keys.as_slice() {
         [] => folder.issuer(&url)?,
@@ -188,6 +189,7 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
     let face = Face { listener, url: url.clone(), issuer, clients: configuration.clients()?, limits, vault, tls };
     let mut running = Running::start(&folder, face).await?;
     running.register(configuration.commands()?).await?;
+    folder.write_running(&crate::folder::Running { url: reached, issuer: url.clone() })?;
     crate::print::lines(&format!("hub runs: {url}"));
     let outcome = tokio::select! {
         signalled = process::signalled() => signalled,

@@ -31,8 +31,8 @@ fn holder(data: &Path) -> anyhow::Result<Holder> {
 
 /// Asks the process that has the folder, with a token of the folder's own issuer.
 async fn call(folder: &Folder, method: reqwest::Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
-    let url = folder.url()?;
-    let token = folder.issuer(&url)?.issue("local-admin", "admin", &["*".into()]).map_err(anyhow::Error::msg)?;
+    let crate::folder::Running { url, issuer } = folder.running()?;
+    let token = folder.issuer(&issuer)?.issue("local-admin", "admin", &["*".into()]).map_err(anyhow::Error::msg)?;
     let client = reqwest::Client::builder().timeout(LIMIT).no_proxy().build()?;
     let request = client.request(method, format!("{url}/api/v1{path}")).bearer_auth(token);
     let request = if let Some(body) = body { request.json(&body) } else { request };
