@@ -5,6 +5,7 @@
 
 mod api;
 pub mod labs;
+mod pair;
 pub mod recorder;
 pub mod redecide;
 mod running;
@@ -12,6 +13,7 @@ mod simulated;
 mod waiting;
 
 pub use api::{Answer, Api};
+pub use pair::{Pair, Place, Rhythm, World, free_port};
 pub use running::{Running, binary};
 pub use simulated::configure;
 pub use waiting::{until, until_within};

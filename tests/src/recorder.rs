@@ -4,6 +4,8 @@
 use axum::body::{Body, Bytes, to_bytes};
 use axum::{Router, extract::Request, extract::State, http::HeaderMap, http::StatusCode, http::header, response::Response};
 use reqwest::Client;
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,8 @@ pub struct Call {
     pub path: String,
     /// The token it carried.
     pub token: String,
+    /// The body that was sent, unpacked.
+    pub sent: Vec<u8>,
     /// When it came in.
     pub asked_at: Instant,
     /// What came back; `None` while nothing has, and for ever where the caller hung up.
@@ -36,6 +40,13 @@ pub struct Answered {
     pub status: u16,
     /// Its body.
     pub body: Bytes,
+}
+
+impl Call {
+    /// The body that was sent, as JSON; null where it is none.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.sent).unwrap_or_default()
+    }
 }
 
 impl Answered {
@@ -57,6 +68,7 @@ struct Shared {
     upstream: String,
     client: Client,
     calls: Mutex<Vec<Call>>,
+    cut: AtomicBool,
 }
 
 impl Recorder {
@@ -64,7 +76,12 @@ impl Recorder {
     pub async fn before(upstream: &str) -> anyhow::Result<Self> {
         crate::crypto();
         let client = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(PATIENCE).build()?;
-        let shared = Arc::new(Shared { upstream: upstream.trim_end_matches('/').to_owned(), client, calls: Mutex::default() });
+        let shared = Arc::new(Shared {
+            upstream: upstream.trim_end_matches('/').to_owned(),
+            client,
+            calls: Mutex::default(),
+            cut: AtomicBool::new(false),
+        });
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let router = Router::new().fallback(pass).with_state(shared.clone());
@@ -73,6 +90,11 @@ impl Recorder {
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { url, shared, server })
+    }
+
+    /// Lets nothing through any more, or everything again: whoever calls finds nobody there.
+    pub fn cut(&self, cut: bool) {
+        self.shared.cut.store(cut, Ordering::SeqCst);
     }
 
     /// Every call so far, in the order in which they came in.
@@ -123,11 +145,14 @@ impl Shared {
         let token = [header("x-slurm-user-token"), header("authorization")].concat();
         let path = request.uri().path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
         let mut calls = self.calls();
-        calls.push(Call { method: request.method().to_string(), path, token, asked_at: Instant::now(), answer: None });
+        calls.push(Call { method: request.method().to_string(), path, token, asked_at: Instant::now(), sent: Vec::new(), answer: None });
         calls.len() - 1
     }
 
-    async fn ask(&self, request: Request) -> anyhow::Result<(StatusCode, HeaderMap, Bytes)> {
+    async fn ask(&self, call: usize, request: Request) -> anyhow::Result<(StatusCode, HeaderMap, Bytes)> {
+        if self.cut.load(Ordering::SeqCst) {
+            anyhow::bail!("the way is cut");
+        }
         let (parts, body) = request.into_parts();
         let path = parts.uri.path_and_query().map_or("/", |p| p.as_str());
         let mut headers = parts.headers;
@@ -136,6 +161,9 @@ impl Shared {
             headers.remove(name);
         }
         let body = to_bytes(body, MOST_SENT).await?;
+        if let Some(call) = self.calls().get_mut(call) {
+            call.sent = unpacked(&headers, &body);
+        }
         let sent = self.client.request(parts.method, format!("{}{path}", self.upstream)).headers(headers).body(body).send().await?;
         let (status, mut headers) = (sent.status(), sent.headers().clone());
         for name in [header::CONTENT_LENGTH, header::CONNECTION, header::TRANSFER_ENCODING] {
@@ -145,9 +173,18 @@ impl Shared {
     }
 }
 
+fn unpacked(headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let packed = headers.get(header::CONTENT_ENCODING).is_some_and(|v| v == "gzip");
+    match packed.then(|| flate2::read::GzDecoder::new(body).read_to_end(&mut plain)) {
+        Some(Ok(_)) => plain,
+        Some(Err(_)) | None => body.to_vec(),
+    }
+}
+
 async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let call = shared.asked(&request);
-    let (status, headers, body) = shared.ask(request).await.unwrap_or_else(|error| {
+    let (status, headers, body) = shared.ask(call, request).await.unwrap_or_else(|error| {
         // The product would have seen a broken connection; of the statuses this one says the least.
         (StatusCode::SERVICE_UNAVAILABLE, HeaderMap::new(), format!("the recorder cannot reach the system: {error:#}").into())
     });

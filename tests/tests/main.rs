@@ -7,6 +7,7 @@ mod bootstrap;
 mod documents;
 mod fmctl;
 mod rebuild;
+mod rhythm;
 mod scenarios;
 mod tidy;
 #[allow(dead_code, reason = "shared with the journal's own tests, which use all of it")]

@@ -1,0 +1,310 @@
+//! A hub and a satellite as two processes, as they stand in production: each with its own folder and configuration, a roster between them,
+//! keys made at the site. Both can be ended and started again, alone; a test may stand in the way between them ([`crate::recorder`]).
+
+use crate::running::tail;
+use crate::{Api, binary};
+use anyhow::{Context, bail};
+use serde_json::Value;
+use std::fmt::Write;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// How often the satellite does what, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Rhythm {
+    /// Looks at SLURM and polls of NetBox.
+    pub interval: u64,
+    /// Device lists.
+    pub list: u64,
+    /// Unchanged observations are sent again after this.
+    pub resync: u64,
+    /// NetBox whole.
+    pub sweep: u64,
+    /// How far each poll of NetBox reads back.
+    pub window: u64,
+}
+
+impl Rhythm {
+    /// For tests that wait for what comes of it.
+    pub const QUICK: Self = Self { interval: 1, list: 5, resync: 15, sweep: 5, window: 60 };
+}
+
+/// A site.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its name.
+    pub name: String,
+    /// Its SLURM: URL, user, file with the token.
+    pub slurm: Option<(String, String, PathBuf)>,
+    /// Profiles of its roles, TOML under `[sites.roles.…]`.
+    pub roles: String,
+}
+
+/// What is looked at.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The sites.
+    pub places: Vec<Place>,
+    /// NetBox: instance, URL, file with the token.
+    pub netbox: (String, String, PathBuf),
+}
+
+impl World {
+    /// A simulated world of this process, its secrets in `folder`.
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub fn simulated(sim: &fleet_sim::Sim, folder: &Path) -> anyhow::Result<Self> {
+        let token = folder.join("netbox.token");
+        std::fs::write(&token, &sim.netbox.token)?;
+        let mut places = Vec::new();
+        for face in &sim.sites {
+            let jwt = folder.join(format!("{}.jwt", face.site));
+            std::fs::write(&jwt, &face.slurm_jwt)?;
+            let roles = "[sites.roles.gpu-node]\nscheduler = \"slurm\"\nworkload_proofs = [\"slurm-idle\"]\n".to_owned();
+            places.push(Place { name: face.site.clone(), slurm: Some((face.slurm_url.clone(), face.slurm_user.clone(), jwt)), roles });
+        }
+        Ok(Self { places, netbox: ("sim".into(), sim.netbox.url.clone(), token) })
+    }
+}
+
+/// The two processes.
+pub struct Pair {
+    /// The folder of both.
+    pub folder: PathBuf,
+    /// The hub's URL.
+    pub url: String,
+    hub: Option<Child>,
+    satellite: Option<Child>,
+}
+
+/// A port of loopback that nobody has just now.
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_or(0, |a| a.port())
+}
+
+impl Pair {
+    /// Writes both configurations, makes the keys, and starts nothing.
+    pub fn prepare(folder: &Path, world: &World, rhythm: Rhythm) -> anyhow::Result<Self> {
+        let port = free_port();
+        let url = format!("http://127.0.0.1:{port}");
+        for dir in ["hub", "satellite"] {
+            std::fs::create_dir_all(folder.join(dir))?;
+        }
+        let pair = Self { folder: folder.into(), url, hub: None, satellite: None };
+        let mut roster = "satelliteRoster:\n".to_owned();
+        for place in world.places.iter().filter(|p| p.slurm.is_some()) {
+            let (client, scopes) = (format!("slurm-agent-{}", place.name), r#"["device:update", "device-condition:create"]"#);
+            let jwk = pair.keygen(&client)?;
+            writeln!(roster, "  - {{client: {client}, site: {}, kinds: [slurm], scopes: {scopes}, jwks: {{keys: [{jwk}]}}}}", place.name)?;
+        }
+        let client = format!("netbox-agent-{}", world.netbox.0);
+        let sites: Vec<_> = world.places.iter().map(|p| p.name.as_str()).collect();
+        let (sites, jwk) = (sites.join(", "), pair.keygen(&client)?);
+        writeln!(
+            roster,
+            "  - {{client: {client}, sites: [{sites}], kinds: [netbox], scopes: [\"observation:create\"], jwks: {{keys: [{jwk}]}}}}"
+        )?;
+        std::fs::write(folder.join("hub/values.yaml"), roster)?;
+        std::fs::write(folder.join("hub/hub.toml"), hub_toml(world, rhythm, port)?)?;
+        pair.satellite_calls(&pair.url, world, rhythm)?;
+        Ok(pair)
+    }
+
+    /// Writes the satellite's configuration for a hub at `url`.
+    pub fn satellite_calls(&self, url: &str, world: &World, rhythm: Rhythm) -> anyhow::Result<()> {
+        std::fs::write(self.folder.join("satellite/satellite.toml"), satellite_toml(world, rhythm, url)?)?;
+        Ok(())
+    }
+
+    fn keygen(&self, client: &str) -> anyhow::Result<String> {
+        let out = self.folder.join("satellite");
+        let made = Command::new(binary("fleet-manager")).args(["satellite", "keygen", client, "--out"]).arg(&out).output()?;
+        if made.status.success() { Ok(String::from_utf8(made.stdout)?.trim().to_owned()) } else { bail!("keygen: {made:?}") }
+    }
+
+    /// Starts the hub, and waits until it says so.
+    pub async fn start_hub(&mut self) -> anyhow::Result<()> {
+        let child = spawn(&self.folder.join("hub"), &["hub", "--config", "hub.toml"], "hub runs: ").await?;
+        self.hub = Some(child);
+        Ok(())
+    }
+
+    /// Starts the satellite, and waits until it says so.
+    pub async fn start_satellite(&mut self) -> anyhow::Result<()> {
+        let child = self.spawn_satellite("satellite").await?;
+        self.satellite = Some(child);
+        Ok(())
+    }
+
+    /// A satellite in another folder of this pair; its end is the caller's.
+    pub async fn spawn_satellite(&self, folder: &str) -> anyhow::Result<Child> {
+        spawn(&self.folder.join(folder), &["satellite", "--config", "satellite.toml"], "satellite runs: ").await
+    }
+
+    /// Both.
+    pub async fn start(&mut self) -> anyhow::Result<()> {
+        self.start_hub().await?;
+        self.start_satellite().await
+    }
+
+    /// Ends the hub as a power cut would.
+    pub fn kill_hub(&mut self) {
+        end(&mut self.hub);
+    }
+
+    /// Ends the satellite as a power cut would.
+    pub fn kill_satellite(&mut self) {
+        end(&mut self.satellite);
+    }
+
+    /// Waits until the satellite ends by itself; gives its exit code.
+    pub async fn satellite_ends(&mut self) -> anyhow::Result<Option<i32>> {
+        ended(self.satellite.take().context("no satellite runs")?).await
+    }
+
+    /// Ends both cleanly, the satellite first; gives their exit codes.
+    pub async fn stop(&mut self) -> anyhow::Result<(Option<i32>, Option<i32>)> {
+        let mut codes = Vec::new();
+        for child in [self.satellite.take(), self.hub.take()] {
+            let child = child.context("it does not run")?;
+            Command::new("kill").arg("-TERM").arg(child.id().to_string()).status()?;
+            codes.push(ended(child).await?);
+        }
+        Ok((codes[0], codes[1]))
+    }
+
+    /// The hub's data folder.
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("hub/data")
+    }
+
+    /// The satellite's outbox.
+    pub fn outbox(&self) -> PathBuf {
+        self.folder.join("satellite/data/outbox.sqlite")
+    }
+
+    /// A token of the hub's own issuer, for whom a test likes. (People log in with an outside issuer; a test has the hub's key.)
+    pub fn token(&self, client: &str, scope: &str, sites: &[&str]) -> anyhow::Result<String> {
+        crate::crypto();
+        let key = std::fs::read_to_string(self.data().join("keys/issuer.pem"))?;
+        let issuer = fleet_hub::access::Issuer::new(&self.url, &[key]).map_err(anyhow::Error::msg)?;
+        let sites: Vec<_> = sites.iter().map(|s| (*s).to_owned()).collect();
+        issuer.issue(client, scope, &sites).map_err(anyhow::Error::msg)
+    }
+
+    /// Every right at every site.
+    pub fn operator(&self) -> anyhow::Result<String> {
+        self.token("operator", &fleet_hub::access::SCOPES.join(" "), &["*"])
+    }
+
+    /// The API with every right.
+    pub async fn api(&self) -> anyhow::Result<Api> {
+        Api::with_token(&self.url, &self.operator()?)
+    }
+
+    /// Runs `fmctl` against the hub, off a terminal.
+    pub async fn fmctl(&self, args: &[&str]) -> anyhow::Result<Output> {
+        let (url, token) = (self.url.clone(), self.operator()?);
+        let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+        let run = move || Command::new(binary("fmctl")).env("FM_URL", url).env("FM_TOKEN", token).args(args).stdin(Stdio::null()).output();
+        Ok(tokio::task::spawn_blocking(run).await??)
+    }
+
+    /// What the satellite's outbox says: (queued ever, waiting).
+    pub fn queued(&self) -> anyhow::Result<(i64, i64)> {
+        let db = rusqlite::Connection::open(self.outbox())?;
+        let count = |sql: &str| db.query_row(sql, [], |r| r.get::<_, i64>(0));
+        let queued = count("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'queue'), 0)")?;
+        Ok((queued, count("SELECT count(*) FROM queue")?))
+    }
+
+    /// The last lines of both logs.
+    pub fn log(&self) -> String {
+        let of = |name: &str| format!("{name}:\n{}", tail(&self.folder.join(name).join("log.txt")));
+        format!("{}\n{}", of("hub"), of("satellite"))
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}", self.log());
+        }
+        end(&mut self.satellite);
+        end(&mut self.hub);
+    }
+}
+
+fn end(child: &mut Option<Child>) {
+    if let Some(mut child) = child.take() {
+        // It may be gone already; that is what was wanted.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+async fn ended(mut child: Child) -> anyhow::Result<Option<i32>> {
+    for _ in 0..600 {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.code());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let _ = child.kill();
+    bail!("it did not end within 30 s")
+}
+
+async fn spawn(folder: &Path, args: &[&str], says: &str) -> anyhow::Result<Child> {
+    let (folder, says) = (folder.to_owned(), says.to_owned());
+    let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+    tokio::task::spawn_blocking(move || {
+        let log_path = folder.join("log.txt");
+        let log = std::fs::File::options().create(true).append(true).open(&log_path)?;
+        let mut command = Command::new(binary("fleet-manager"));
+        let mut child = command.current_dir(&folder).args(&args).stdout(Stdio::piped()).stderr(log).spawn().context("fleet-manager")?;
+        let stdout = child.stdout.take().context("stdout")?;
+        match BufReader::new(stdout).lines().map_while(Result::ok).find(|l| l.starts_with(&says)) {
+            Some(_) => Ok(child),
+            None => bail!("it ended with {} before it ran:\n{}", child.wait()?, tail(&log_path)),
+        }
+    })
+    .await?
+}
+
+fn hub_toml(world: &World, rhythm: Rhythm, port: u16) -> anyhow::Result<String> {
+    let mut text = format!("data = \"data\"\nlisten = \"127.0.0.1:{port}\"\nroster = \"values.yaml\"\n");
+    for place in &world.places {
+        let slurm = if place.slurm.is_some() { format!(", slurm = {}", rhythm.interval) } else { String::new() };
+        writeln!(text, "[[sites]]\nname = \"{}\"\nsources = {{netbox = {}{slurm}}}\n{}", place.name, rhythm.interval, place.roles)?;
+    }
+    Ok(text)
+}
+
+fn satellite_toml(world: &World, rhythm: Rhythm, url: &str) -> anyhow::Result<String> {
+    let Rhythm { interval, list, resync, sweep, window } = rhythm;
+    let mut text = format!("data = \"data\"\nresync_seconds = {resync}\nlist_seconds = {list}\n[hub]\nurl = \"{url}\"\n");
+    for place in &world.places {
+        let Some((url, user, jwt)) = &place.slurm else { continue };
+        let client = format!("slurm-agent-{}", place.name);
+        writeln!(
+            text,
+            "[[slurm]]\nsite = \"{}\"\nclient = \"{client}\"\nkey_file = \"{client}.pem\"\nurl = \"{url}\"\nuser = \"{user}\"\njwt_file = \"{}\"\ninterval_seconds = {interval}",
+            place.name,
+            jwt.display()
+        )?;
+    }
+    let (instance, url, token) = &world.netbox;
+    let sites: Vec<_> = world.places.iter().map(|p| Value::from(p.name.clone()).to_string()).collect();
+    let client = format!("netbox-agent-{instance}");
+    writeln!(
+        text,
+        "[[netbox]]\ninstance = \"{instance}\"\nclient = \"{client}\"\nkey_file = \"{client}.pem\"\nurl = \"{url}\"\ntoken_file = \"{}\"\nsites = [{}]\n\
+         interval_seconds = {interval}\nsweep_seconds = {sweep}\nwindow_seconds = {window}",
+        token.display(),
+        sites.join(", ")
+    )?;
+    Ok(text)
+}
