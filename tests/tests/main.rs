@@ -6,6 +6,7 @@ mod api;
 mod bootstrap;
 mod documents;
 mod fmctl;
+mod outage;
 mod rebuild;
 mod rhythm;
 mod scenarios;

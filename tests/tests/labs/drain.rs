@@ -171,7 +171,7 @@ pub async fn instruction(story: &Story, device: &str, kind: &str) -> String {
 }
 
 async fn why(story: &Story, device: &str) -> Value {
-    let output = story.hub.fmctl(&["why", device, "-o", "json"]).await.unwrap();
+    let output = story.output(&["why", device, "-o", "json"]).await;
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 

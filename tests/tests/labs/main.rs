@@ -1,5 +1,6 @@
 //! Against the real systems: NetBox with 200 devices at four sites, SLURM 22.05 and 24.11 with sixteen nodes each, four of them devices
-//! of the site that is bound to the cluster. `tests/labs/run` starts everything and runs this.
+//! of the site that is bound to the cluster. `tests/labs/run` starts everything and runs this. The product is two processes, hub and
+//! satellite, which know each other by private_key_jwt; what passes between them is recorded, too.
 //!
 //! dc1 is bound to 22.05 and dc2 to 24.11; dc3 has a role profile without a scheduler, dc4 none at all. Everything that the product asks
 //! of an outside system passes a recorder, which says when an answer showed a change, and in the end that nothing but reads was sent.
@@ -7,6 +8,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says what failed by panicking")]
 
+mod apart;
 mod baseline;
 mod bulk;
 mod drain;
@@ -29,6 +31,11 @@ async fn the_whole_story() {
     netbox_edits::a_deleted_device_stays_listed(&story).await;
     slurm_faults::an_expired_token(&story).await;
     slurm_faults::a_controller_that_is_down(&story).await;
+    apart::a_hub_that_was_away(&story).await;
+    apart::a_satellite_that_was_away(&story).await;
+    apart::a_satellite_whose_disk_was_lost(&story).await;
+    apart::two_satellites_at_once(&story).await;
+    apart::a_way_that_was_cut(&story).await;
     truth::equals(&story, "the end").await;
     story.end().await;
 }

@@ -3,7 +3,7 @@
 
 use fleet_tests::labs::{Labs, SlurmLab};
 use fleet_tests::recorder::{Answered, Call, Recorder};
-use fleet_tests::{Api, Running, binary, until_within};
+use fleet_tests::{Api, Pair, Place, Rhythm, World, binary, until_within};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -41,26 +41,14 @@ pub struct Story {
     pub netbox: Recorder,
     /// dc1 with 22.05, dc2 with 24.11.
     pub clusters: [Cluster; 2],
-    /// The product.
-    pub hub: Running,
+    /// The way from the satellite to the hub.
+    pub way: Recorder,
+    /// The product: hub and satellite, two processes.
+    pub pair: tokio::sync::Mutex<Pair>,
     api: tokio::sync::Mutex<(Api, Instant)>,
     measured: Mutex<Vec<Duration>>,
     step: Mutex<(String, Instant)>,
-    _log: ToldOnPanic,
-    _folder: TempDir,
-}
-
-/// Shows the end of the product's log where a test fails, before the folder is gone.
-struct ToldOnPanic(PathBuf);
-
-impl Drop for ToldOnPanic {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let text = std::fs::read_to_string(&self.0).unwrap_or_default();
-            let lines: Vec<_> = text.lines().collect();
-            println!("the product's log ends:\n{}", lines[lines.len().saturating_sub(60)..].join("\n"));
-        }
-    }
+    folder: TempDir,
 }
 
 impl Story {
@@ -73,13 +61,21 @@ impl Story {
         let old = Cluster::new("dc1", &labs.slurm_old, folder.path()).await;
         let new = Cluster::new("dc2", &labs.slurm_new, folder.path()).await;
         replace(&folder.path().join("netbox.token"), &labs.netbox.token);
-        let file = folder.path().join("fleet.toml");
-        std::fs::write(&file, configuration(&netbox.url, &old.recorder.url, &new.recorder.url, sweep_seconds)).unwrap();
-        let log = ToldOnPanic(folder.path().join("data.log"));
-        let hub = Running::start(&folder.path().join("data"), &["--config", file.to_str().unwrap()]).await.unwrap();
-        let api = tokio::sync::Mutex::new((hub.api().await.unwrap(), Instant::now()));
+        let world = world(&netbox.url, [&old, &new], &folder.path().join("netbox.token"));
+        let rhythm = Rhythm { interval: INTERVAL.as_secs(), list: 300, resync: 900, sweep: sweep_seconds.into(), window: 120 };
+        let mut pair = Pair::prepare(folder.path(), &world, rhythm).unwrap();
+        let way = Recorder::before(&pair.url).await.unwrap();
+        pair.satellite_calls(&way.url, &world, rhythm).unwrap();
+        pair.start().await.unwrap();
+        let api = tokio::sync::Mutex::new((pair.api().await.unwrap(), Instant::now()));
         let step = Mutex::new(("start".to_owned(), Instant::now()));
-        Self { labs, netbox, clusters: [old, new], hub, api, measured: Mutex::default(), step, _log: log, _folder: folder }
+        let (clusters, pair) = ([old, new], tokio::sync::Mutex::new(pair));
+        Self { labs, netbox, clusters, way, pair, api, measured: Mutex::default(), step, folder }
+    }
+
+    /// The folder of the satellite.
+    pub fn satellite_folder(&self) -> PathBuf {
+        self.folder.path().join("satellite")
     }
 
     /// Says which step begins.
@@ -93,7 +89,7 @@ impl Story {
     pub async fn api(&self) -> Api {
         let mut api = self.api.lock().await;
         if api.1.elapsed() > TOKEN_LIFE {
-            *api = (self.hub.api().await.unwrap(), Instant::now());
+            *api = (self.pair.lock().await.api().await.unwrap(), Instant::now());
         }
         api.0.clone()
     }
@@ -113,9 +109,14 @@ impl Story {
 
     /// Runs `fmctl`; gives its exit code and all that it printed.
     pub async fn fmctl(&self, args: &[&str]) -> (i32, String) {
-        let output = self.hub.fmctl(args).await.unwrap();
+        let output = self.output(args).await;
         let text = [output.stdout, output.stderr].concat();
         (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The same as it came.
+    pub async fn output(&self, args: &[&str]) -> std::process::Output {
+        self.pair.lock().await.fmctl(args).await.unwrap()
     }
 
     /// Gives a command that must be accepted. On a busy machine a look may come too late to count as fresh; then one asks again.
@@ -194,8 +195,9 @@ impl Story {
         let took = self.measured.lock().unwrap().clone();
         let (middle, longest) = (median(took.iter().copied()), took.iter().max().copied().unwrap_or_default());
         println!("   {} changes dated: {middle:.3?} after the source's answer (median), at most {longest:.3?}", took.len());
-        let data = self.hub.data.clone();
-        assert_eq!(self.hub.stop().await.unwrap(), Some(0), "the product did not stop cleanly");
+        let mut pair = self.pair.lock().await;
+        let data = pair.data();
+        assert_eq!(pair.stop().await.unwrap(), (Some(0), Some(0)), "the product did not stop cleanly");
         let verified =
             std::process::Command::new(binary("fleet-manager")).args(["replay", "--verify", "--data"]).arg(&data).output().unwrap();
         assert!(verified.status.success(), "the journal does not hold together: {verified:?}");
@@ -233,22 +235,17 @@ pub fn replace(file: &Path, text: &str) {
     std::fs::rename(&new, file).unwrap();
 }
 
-/// What the deployer writes.
-fn configuration(netbox: &str, slurm_old: &str, slurm_new: &str, sweep_seconds: u32) -> String {
-    let interval = INTERVAL.as_secs();
-    let bound = |site: &str, url: &str| {
-        format!(
-            "[[sites]]\nname = \"{site}\"\n[sites.slurm]\nurl = \"{url}\"\njwt_file = \"{site}.jwt\"\ninterval_seconds = {interval}\n\
-             [sites.roles.gpu-node]\nscheduler = \"slurm\"\nworkload_proofs = [\"slurm-idle\"]\n\n"
-        )
+/// What the deployer has.
+fn world(netbox: &str, clusters: [&Cluster; 2], token: &Path) -> World {
+    let role = |scheduler: &str| format!("[sites.roles.gpu-node]\nscheduler = \"{scheduler}\"\n");
+    let bound = |c: &Cluster| Place {
+        name: c.site.into(),
+        slurm: Some((c.recorder.url.clone(), "slurm".into(), c.jwt_file.clone())),
+        roles: format!("{}workload_proofs = [\"slurm-idle\"]\n", role("slurm")),
     };
-    format!(
-        "{}{}[[sites]]\nname = \"dc3\"\n[sites.roles.gpu-node]\nscheduler = \"none\"\n\n[[sites]]\nname = \"dc4\"\n\n\
-         [[netbox]]\ninstance = \"lab\"\nurl = \"{netbox}\"\ntoken_file = \"netbox.token\"\nsites = [\"dc1\", \"dc2\", \"dc3\", \"dc4\"]\n\
-         interval_seconds = {interval}\nsweep_seconds = {sweep_seconds}\nwindow_seconds = 120\n",
-        bound("dc1", slurm_old),
-        bound("dc2", slurm_new),
-    )
+    let unbound = |name: &str, roles: String| Place { name: name.into(), slurm: None, roles };
+    let places = vec![bound(clusters[0]), bound(clusters[1]), unbound("dc3", role("none")), unbound("dc4", String::new())];
+    World { places, netbox: ("lab".into(), netbox.into(), token.into()) }
 }
 
 /// A device as `GET /devices/{id}` gives it.
