@@ -9,6 +9,7 @@ mod fmctl;
 mod outage;
 mod rebuild;
 mod rhythm;
+mod satellite;
 mod scenarios;
 mod tidy;
 #[allow(dead_code, reason = "shared with the journal's own tests, which use all of it")]

@@ -93,6 +93,12 @@ pub struct SatelliteArgs {
 /// `satellite …`.
 #[derive(Subcommand)]
 pub enum SatelliteCommand {
+    /// Say whether everything that it needs is there, source by source, and what would help.
+    Doctor {
+        /// The configuration file.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
     /// Make a client's key at the site; prints the public half, for the hub's roster.
     Keygen {
         /// The client's id in the roster.

@@ -4,6 +4,7 @@ mod agents;
 mod args;
 mod configuration;
 mod dev;
+mod doctor;
 mod embedded;
 mod folder;
 mod hub;
@@ -14,6 +15,7 @@ mod replay;
 mod satellite;
 mod translate;
 mod vault;
+mod webhooks;
 mod world;
 
 use args::{Args, Command, ConfigCommand, ProjectionsCommand, SatelliteCommand, VaultCommand};
@@ -56,6 +58,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
                 let file = args.config.ok_or_else(|| anyhow::anyhow!("--config FILE says what it looks at and where the hub is"))?;
                 satellite::run(&file, args.metrics).await.map(|()| ExitCode::SUCCESS)
             }
+            Some(SatelliteCommand::Doctor { config }) => doctor::run(&config).await,
             Some(SatelliteCommand::Keygen { client, out }) => {
                 let jwk = folder::make_key(&out, &client)?;
                 print::lines(&serde_json::to_string(&jwk)?);

@@ -24,7 +24,10 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
     };
     let outbox = configuration.data.join("outbox.sqlite");
     let sink = |source, of: &str| sink(&configuration, source, of);
-    agents::start(&configuration.systems(), &outbox, &spans, sink, &mut tasks, &cancel)?;
+    let pokes = agents::start(&configuration.systems(), &outbox, &spans, sink, &mut tasks, &cancel)?;
+    if let Some(listen) = configuration.webhooks_listen {
+        crate::webhooks::start(listen, &configuration.netbox, &pokes, &mut tasks, &cancel).await?;
+    }
     crate::print::lines(&format!("satellite runs: it looks, and hands over to {}", configuration.hub.url));
     let outcome = process::until_ended(&mut tasks).await;
     process::stop(cancel, &mut tasks).await;

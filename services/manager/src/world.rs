@@ -66,6 +66,7 @@ pub fn configuration(sim: &Sim, folder: &Folder) -> anyhow::Result<Configuration
         sweep_seconds: SWEEP,
         window_seconds: 60,
         deadline_seconds: 30,
+        webhook_secret_file: None,
         slurm_node: "custom-field:slurm_node".into(),
     };
     Ok(Configuration { sites, netbox: vec![netbox], resync_seconds: 900 })

@@ -7,6 +7,7 @@
 //! Only GET is sent to an outside system. An error never becomes a statement about a device.
 
 mod agent;
+mod check;
 mod devices;
 mod error;
 mod http;
@@ -18,6 +19,7 @@ pub mod slurm;
 mod translate_file;
 
 pub use agent::{Agent, Clock, Complete, Look, Memory, MemoryChanges, Seen, Sweep, SystemClock};
+pub use check::Check;
 pub use devices::{DeviceList, ListedDevice};
 pub use error::{ClientError, ErrorClass};
 pub use netbox::SlurmLink;

@@ -5,7 +5,7 @@ use super::there;
 use anyhow::{Context, bail};
 use fleet_satellite::hub;
 use serde::Deserialize;
-use std::{collections::BTreeSet, path::Path, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, path::Path, path::PathBuf, time::Duration};
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
@@ -27,6 +27,8 @@ pub struct Configuration {
     /// Seconds between device lists; the hub's word that its list changed is heeded at once.
     #[serde(default = "list")]
     pub list_seconds: u64,
+    /// Address on which NetBox's webhooks are taken, as hints to look at once; absent = none are.
+    pub webhooks_listen: Option<SocketAddr>,
     /// Days that what the hub does not take is kept.
     #[serde(default = "keep")]
     pub keep_days: u64,

@@ -67,6 +67,8 @@ pub struct Netbox {
     /// Seconds one call may take.
     #[serde(default = "deadline")]
     pub deadline_seconds: u64,
+    /// File with the secret that this NetBox signs its webhooks with; absent = none are taken.
+    pub webhook_secret_file: Option<PathBuf>,
     /// What links a device to a SLURM node: `custom-field:<name>`, or `name`.
     #[serde(default = "slurm_link")]
     pub slurm_node: String,
@@ -125,6 +127,7 @@ impl Netbox {
     /// Relative paths count from the file.
     pub(super) fn rebase(&mut self, base: &Path) {
         self.token_file = base.join(&self.token_file);
+        self.webhook_secret_file = self.webhook_secret_file.take().map(|f| base.join(f));
         self.key_file = self.key_file.take().map(|f| base.join(f));
     }
 

@@ -1,10 +1,10 @@
 //! One roster client's way to the hub.
 
 use super::{slurm, token::Tokens};
-use crate::{ClientError, DeviceList, ErrorClass, Fut, ListedDevice, SendError, Sink};
+use crate::{Check, ClientError, Clock, DeviceList, ErrorClass, Fut, ListedDevice, SendError, Sink};
 use flate2::{Compression, write::GzEncoder};
 use fleet_schemas::wire::{BatchAnswer, ItemResult, ObservationItem, ObservationsBatch, Run, WireFact, list_digest};
-use fleet_schemas::{BootId, LookFault, Observation, SiteId, Source, Timestamp};
+use fleet_schemas::{BootId, LookFault, Observation, SECOND, SiteId, Source, Timestamp};
 use reqwest::{Method, StatusCode, header};
 use secrecy::ExposeSecret;
 use serde::{Serialize, de::DeserializeOwned};
@@ -71,9 +71,36 @@ impl Client {
         Ok(Self { http, url, tokens, lists: Mutex::default(), relist: Notify::new() })
     }
 
-    /// Asks for a token and for nothing else: whether the hub is there and knows this client.
-    pub async fn check(&self) -> Result<(), String> {
-        self.tokens.get(&self.http, &self.url).await.map(|_| ())
+    /// Whether the hub is there, knows this client, lets it see the site, and has the same time.
+    pub async fn check(&self, site: &str, clock: &dyn Clock) -> Vec<Check> {
+        let token = match self.tokens.get(&self.http, &self.url).await {
+            Ok(token) => token,
+            Err(e) => {
+                let fix = "check hub.url and ca_file; the roster must have this client, its site, and the public half of this very key";
+                return vec![Check::wrong("hub", e, fix)];
+            }
+        };
+        let mut checks = vec![Check::fine("hub", format!("{}: knows this client", self.url))];
+        let request = self.http.get(format!("{}/api/v1/sites", self.url)).bearer_auth(token.expose_secret());
+        let answer = match request.send().await {
+            Ok(answer) => answer,
+            Err(e) => return vec![Check::wrong("hub", crate::http::chain(e), "look at the hub's log")],
+        };
+        checks.extend(skew(&answer, clock));
+        let status = answer.status();
+        let body: Value = answer.json().await.unwrap_or_default();
+        let known = body["items"].as_array().into_iter().flatten().any(|s| s["site_id"] == site);
+        checks.push(match status.as_u16() {
+            200 if known => Check::fine("site", format!("{site} is registered")),
+            // A NetBox agent's one scope reads nothing; that it is told so is the right answer.
+            403 => Check::fine("site", "not for this client to read"),
+            _ => Check::wrong(
+                "site",
+                format!("{status}: {site} is not among the sites it may see"),
+                "name the site in the hub's file and in the roster",
+            ),
+        });
+        checks
     }
 
     /// A request with a JSON body or none, answered 2xx; what else comes is said as what it means for a lane.
@@ -194,6 +221,17 @@ impl Sink for Client {
     fn relist(&self) -> Fut<'_, ()> {
         Box::pin(self.relist.notified())
     }
+}
+
+/// How far the hub's clock is from ours, by the second that its answers carry.
+fn skew(answer: &reqwest::Response, clock: &dyn Clock) -> Option<Check> {
+    let date = answer.headers().get(header::DATE)?.to_str().ok()?;
+    let theirs = httpdate::parse_http_date(date).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let apart = clock.now().0 / SECOND - i64::try_from(theirs.as_secs()).ok()?;
+    Some(match apart.abs() {
+        ..=2 => Check::fine("clock", "within 2 s of the hub's"),
+        _ => Check::wrong("clock", format!("{apart} s from the hub's"), "let both follow the same time servers"),
+    })
 }
 
 fn observations_path(site: &SiteId) -> String {

@@ -35,8 +35,8 @@ pub struct Settings {
 
 /// Looks at one NetBox.
 pub struct Agent {
-    settings: Settings,
-    client: Client,
+    pub(super) settings: Settings,
+    pub(super) client: Client,
     /// Request ids of our own writes, whose echoes are no edits of people (rule 8). We write nothing yet.
     ours: HashSet<String>,
 }

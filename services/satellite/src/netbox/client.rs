@@ -106,6 +106,17 @@ impl Client {
 }
 
 impl Session<'_> {
+    /// What NetBox says of itself.
+    pub(crate) async fn status(&self) -> Result<Value, ClientError> {
+        read(&self.get("/api/status/").await?)
+    }
+
+    /// Whether the change feed may be read.
+    pub(crate) async fn feed_is_there(&self, since: Timestamp) -> Result<(), ClientError> {
+        let params = [Param::TimeAfter(since), Param::Limit(1)];
+        self.page("/api/core/object-changes/", &params).await.and_then(|answer| read::<Page<'_>>(&answer).map(|_| ()))
+    }
+
     /// Every device of these sites.
     pub(crate) async fn sweep(&self, sites: &[SiteId]) -> Result<Rows<Row>, ClientError> {
         let mut params: Vec<Param> = sites.iter().cloned().map(Param::Site).collect();

@@ -6,7 +6,9 @@
 
 mod agent;
 mod client;
+mod doctor;
 mod feed;
+mod hint;
 mod identity;
 mod round;
 mod row;
@@ -14,6 +16,7 @@ mod state;
 
 pub use agent::{Agent, Settings};
 pub(crate) use client::refusal;
+pub use hint::{BadHint, Hint, Hints, SIGNATURE};
 pub(crate) use identity::{conditions, conflicts};
 pub(crate) use row::Row;
 pub use row::SlurmLink;

@@ -30,8 +30,8 @@ pub struct Settings {
 
 /// Looks at one site's SLURM.
 pub struct Agent {
-    settings: Settings,
-    client: Client,
+    pub(super) settings: Settings,
+    pub(super) client: Client,
 }
 
 impl Agent {

@@ -25,6 +25,11 @@ impl Client {
         Ok(Self { http: Http::new(&settings.url, settings.deadline.max(SHORTEST))?, user: settings.user.clone(), version: None })
     }
 
+    /// The version that is spoken, once it was found.
+    pub(crate) fn version(&self) -> Option<ApiVersion> {
+        self.version
+    }
+
     /// Nodes and partitions, one call each. After a failure the version is looked up again.
     pub(crate) async fn list(&mut self, token: &SecretString) -> Result<Listing, ClientError> {
         let version = match self.version.take() {

@@ -7,6 +7,7 @@
 mod agent;
 mod answer;
 mod client;
+mod doctor;
 mod drains;
 mod table;
 mod token;

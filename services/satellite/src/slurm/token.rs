@@ -15,11 +15,19 @@ pub(crate) fn read(path: &Path, now: Timestamp) -> Result<SecretString, ClientEr
     let Some(claims) = claims(token.expose_secret()) else {
         return Err(permanent("what is in it is no JWT".into(), LookFault::NoData));
     };
-    let end = claims.get("exp").and_then(|e| e.as_i64().or_else(|| e.as_f64().map(|e| e as i64))).map(Timestamp::from_seconds);
-    match end {
+    match end_of(&claims) {
         Some(end) if end <= now => Err(permanent(format!("our token expired at {end}; SLURM was not asked"), LookFault::TokenExpired)),
         _ => Ok(token),
     }
+}
+
+fn end_of(claims: &Value) -> Option<Timestamp> {
+    claims.get("exp").and_then(|e| e.as_i64().or_else(|| e.as_f64().map(|e| e as i64))).map(Timestamp::from_seconds)
+}
+
+/// When a token ends; `None` = never.
+pub(crate) fn ends(token: &SecretString) -> Option<Timestamp> {
+    claims(token.expose_secret()).as_ref().and_then(end_of)
 }
 
 fn claims(token: &str) -> Option<Value> {

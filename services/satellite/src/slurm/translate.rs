@@ -31,6 +31,16 @@ pub(crate) enum Partitions {
     Known(BTreeMap<String, bool>),
 }
 
+impl Partitions {
+    /// How many are known.
+    pub(crate) fn known(&self) -> usize {
+        match self {
+            Self::AssumedUp => 0,
+            Self::Known(list) => list.len(),
+        }
+    }
+}
+
 /// The answer for one name that no list has.
 pub(crate) enum Confirmed {
     /// There is no such node.

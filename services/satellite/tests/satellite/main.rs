@@ -5,6 +5,7 @@
 mod faulty;
 mod fixtures;
 mod harness;
+mod hint;
 mod http;
 mod netbox;
 mod outbox;

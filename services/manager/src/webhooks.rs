@@ -1,0 +1,72 @@
+//! Where NetBox's webhooks arrive at a site: `POST /webhooks/netbox/<instance>`. A good one makes that agent look at once; the change
+//! feed and the sweeps find whatever a webhook did not tell.
+
+use crate::agents::Pokes;
+use crate::configuration::Netbox;
+use anyhow::Context;
+use axum::{
+    Router, body::Bytes, extract::DefaultBodyLimit, extract::Path, extract::State, http::HeaderMap, http::StatusCode, routing::post,
+};
+use fleet_satellite::netbox::{Hint, Hints, SIGNATURE};
+use secrecy::SecretString;
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+use tokio::{net::TcpListener, sync::Notify, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// A device with many interfaces has some 20 kB.
+const MOST: usize = 4 << 20;
+
+type Instances = Arc<BTreeMap<String, (Hints, Arc<Notify>)>>;
+
+/// Listens, for every NetBox that has a secret.
+pub async fn start(
+    listen: SocketAddr,
+    netboxes: &[Netbox],
+    pokes: &Pokes,
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+    cancel: &CancellationToken,
+) -> anyhow::Result<()> {
+    let mut instances = BTreeMap::new();
+    for netbox in netboxes {
+        let (Some(file), Some(poke)) = (&netbox.webhook_secret_file, pokes.netbox(&netbox.instance)) else { continue };
+        let secret = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        instances.insert(netbox.instance.clone(), (Hints::new(&SecretString::from(secret.trim())), poke.clone()));
+    }
+    let listener = TcpListener::bind(listen).await.with_context(|| format!("webhooks_listen = {listen}"))?;
+    crate::print::lines(&format!("webhooks: http://{}/webhooks/netbox/<instance>", listener.local_addr()?));
+    let router = Router::new().route("/webhooks/netbox/{instance}", post(receive)).layer(DefaultBodyLimit::max(MOST));
+    let (router, stop) = (router.with_state(Arc::new(instances)), cancel.clone());
+    tasks.spawn(async move { Ok(axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?) });
+    Ok(())
+}
+
+async fn receive(
+    State(instances): State<Instances>,
+    Path(instance): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> (StatusCode, String) {
+    let Some((hints, poke)) = instances.get(&instance) else {
+        return (StatusCode::NOT_FOUND, "no NetBox of this name sends webhooks here\n".into());
+    };
+    let taken = hints.take(headers.get(SIGNATURE).and_then(|s| s.to_str().ok()), &body);
+    let result = match taken {
+        Ok(Hint::Look) => "look",
+        Ok(Hint::Repeated) => "repeated",
+        Ok(Hint::NothingToUs) => "nothing-to-us",
+        Err(_) => "refused",
+    };
+    metrics::counter!("fm_webhooks_total", "instance" => instance.clone(), "result" => result).increment(1);
+    match taken {
+        Ok(hint) => {
+            if hint == Hint::Look {
+                poke.notify_one();
+            }
+            (StatusCode::ACCEPTED, String::new())
+        }
+        Err(error) => {
+            tracing::warn!(instance, %error, "a webhook was refused");
+            (StatusCode::UNAUTHORIZED, format!("{error}\n"))
+        }
+    }
+}

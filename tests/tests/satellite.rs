@@ -1,0 +1,218 @@
+//! Hub and satellite as processes: what `satellite doctor` and `config check` say, webhooks, TLS with a CA of the site's own, and whose
+//! folder is whose.
+
+use fleet_tests::{Pair, Rhythm, World, binary, crypto, until};
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+struct Bed {
+    sim: fleet_sim::Sim,
+    folder: TempDir,
+    world: World,
+    pair: Pair,
+}
+
+async fn bed(rhythm: Rhythm) -> Bed {
+    crypto();
+    let options = fleet_sim::Options { sites: 1, devices: 12, people: false, pace: 0.001, ..Default::default() };
+    let (sim, folder) = (fleet_sim::start(options).await.unwrap(), TempDir::new().unwrap());
+    let world = World::simulated(&sim, folder.path()).unwrap();
+    let pair = Pair::prepare(folder.path(), &world, rhythm).unwrap();
+    Bed { sim, folder, world, pair }
+}
+
+impl Bed {
+    fn satellite_toml(&self) -> std::path::PathBuf {
+        self.folder.path().join("satellite/satellite.toml")
+    }
+
+    /// Changes a file by replacing a text that must be there.
+    fn edit(&self, file: &str, from: &str, to: &str) {
+        let path = self.folder.path().join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{file} has no `{from}`:\n{text}");
+        std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    }
+
+    async fn devices(&self) -> usize {
+        let api = self.pair.api().await.unwrap();
+        let want = self.sim.world.devices().len();
+        until("every device", || async {
+            let found = api.all("/devices").await.map_err(|e| e.to_string())?.len();
+            if found == want { Ok(found) } else { Err(format!("{found} devices")) }
+        })
+        .await
+    }
+}
+
+async fn manager(folder: &Path, args: &[&str]) -> (i32, String) {
+    let (folder, args) = (folder.to_owned(), args.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>());
+    let run = move || Command::new(binary("fleet-manager")).current_dir(folder).args(args).output().unwrap();
+    let Output { status, stdout, stderr } = tokio::task::spawn_blocking(run).await.unwrap();
+    (status.code().unwrap_or(-1), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_says_what_is_wrong_and_what_helps() {
+    let mut bed = bed(Rhythm::QUICK).await;
+    let doctor = || async { manager(&bed.folder.path().join("satellite"), &["satellite", "doctor", "--config", "satellite.toml"]).await };
+    let (code, text) = doctor().await;
+    assert!(code == 1 && text.contains("WRONG  hub") && text.contains("hub.url"), "no hub runs: {code} {text}");
+    bed.pair.start_hub().await.unwrap();
+    let doctor = || async { manager(&bed.folder.path().join("satellite"), &["satellite", "doctor", "--config", "satellite.toml"]).await };
+    let (code, text) = doctor().await;
+    assert!(code == 0 && text.contains("everything is there\n"), "{code} {text}");
+    for line in [
+        "knows this client",
+        "sim1 is registered",
+        "clock",
+        "nodes",
+        "partitions",
+        "SLURM token",
+        "custom field `slurm_node`",
+        "change feed",
+    ] {
+        assert!(text.contains(line), "`{line}` is not in {text}");
+    }
+    let jwt = bed.world.places[0].slurm.as_ref().unwrap().2.clone();
+    let good = std::fs::read_to_string(&jwt).unwrap();
+    std::fs::write(&jwt, include_str!("../fixtures/slurm/tokens/expired_2023.jwt")).unwrap();
+    let (code, text) = doctor().await;
+    assert!(code == 1 && text.contains("expired at 2023") && text.contains("scontrol token"), "{code} {text}");
+    std::fs::write(&jwt, good).unwrap();
+    std::fs::write(&bed.world.netbox.2, "nbt_no.such").unwrap();
+    let (code, text) = doctor().await;
+    assert!(code == 1 && text.contains("WRONG  NetBox") && text.contains("bad token"), "{code} {text}");
+    std::fs::write(&bed.world.netbox.2, &bed.sim.netbox.token).unwrap();
+    // Another key than the roster's.
+    let (code, _) = manager(&bed.folder.path().join("satellite"), &["satellite", "keygen", "slurm-agent-sim1"]).await;
+    assert_eq!(code, 0);
+    let (code, text) = doctor().await;
+    assert!(code == 1 && text.contains("no key of this client has that kid") && text.contains("public half"), "{code} {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signed_webhook_brings_the_next_look_at_once_and_no_other_does() {
+    let slow = Rhythm { interval: 3600, list: 3600, resync: 3600, sweep: 3600, window: 60 };
+    let mut bed = bed(slow).await;
+    let port = fleet_tests::free_port();
+    std::fs::write(bed.folder.path().join("satellite/hook.secret"), "lab-hook-secret\n").unwrap();
+    bed.edit("satellite/satellite.toml", "list_seconds", &format!("webhooks_listen = \"127.0.0.1:{port}\"\nlist_seconds"));
+    bed.edit("satellite/satellite.toml", "[[netbox]]", "[[netbox]]\nwebhook_secret_file = \"hook.secret\"");
+    bed.pair.start().await.unwrap();
+    bed.devices().await;
+    let device = bed.sim.world.devices().into_iter().find(|d| d.name.is_some()).unwrap();
+    bed.sim.world.rename_device(device.id, Some("renamed-by-a-person"), "carol");
+    let body = include_bytes!("../fixtures/netbox/webhook_updated.raw").to_vec();
+    let recorded: serde_json::Value = serde_json::from_str(include_str!("../fixtures/netbox/webhook_updated.json")).unwrap();
+    let signature = recorded["request"]["headers"]["X-Hook-Signature"].as_str().unwrap().to_owned();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let send = |signature: String, path: &str| {
+        let request = http.post(format!("http://127.0.0.1:{port}/webhooks/netbox/{path}")).header("x-hook-signature", signature);
+        let request = request.body(body.clone());
+        async move { request.send().await.unwrap().status().as_u16() }
+    };
+    assert_eq!(send("00".repeat(64), "sim").await, 401);
+    assert_eq!(send(signature.clone(), "another").await, 404);
+    let api = bed.pair.api().await.unwrap();
+    let named =
+        || async { api.get("/devices?filter=name%20%3D%20renamed-by-a-person").await.map(|l| l["items"].as_array().map_or(0, Vec::len)) };
+    assert_eq!(named().await.unwrap(), 0, "nobody looked yet");
+    assert_eq!(send(signature, "sim").await, 202);
+    until("the new name", || async {
+        match named().await {
+            Ok(1) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hub_and_satellite_meet_over_tls_under_a_ca_of_the_sites_own() {
+    let mut bed = bed(Rhythm::QUICK).await;
+    let mut authority = rcgen::CertificateParams::new(vec![]).unwrap();
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let ca = authority.self_signed(&key).unwrap();
+    let issuer = rcgen::Issuer::new(authority, key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["localhost".into()]).unwrap().signed_by(&key, &issuer).unwrap();
+    let file = |name: &str, text: &str| std::fs::write(bed.folder.path().join(name), text).unwrap();
+    file("hub/cert.pem", &certificate.pem());
+    file("hub/key.pem", &key.serialize_pem());
+    file("satellite/ca.pem", &ca.pem());
+    let url = bed.pair.url.replace("http://127.0.0.1", "https://localhost");
+    bed.edit("hub/hub.toml", "roster =", &format!("url = \"{url}\"\ntls = {{cert_file = \"cert.pem\", key_file = \"key.pem\"}}\nroster ="));
+    let plain = bed.pair.url.clone();
+    bed.edit("satellite/satellite.toml", &format!("url = \"{plain}\""), &format!("url = \"{url}\"\nca_file = \"ca.pem\""));
+    bed.pair.start().await.unwrap();
+    let (code, text) = manager(&bed.folder.path().join("satellite"), &["satellite", "doctor", "--config", "satellite.toml"]).await;
+    assert!(code == 0, "{text}");
+    until("the satellite hands over", || async {
+        match bed.pair.queued() {
+            Ok((queued, 0)) if queued > 12 => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    // Another CA's word is not taken.
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    std::fs::write(bed.folder.path().join("satellite/ca.pem"), other.cert.pem()).unwrap();
+    let (code, text) = manager(&bed.folder.path().join("satellite"), &["satellite", "doctor", "--config", "satellite.toml"]).await;
+    assert!(code == 1 && text.contains("certificate"), "{text}");
+    // In the clear, beyond loopback, neither of them speaks.
+    bed.edit("satellite/satellite.toml", &url, "http://hub.example.net:8480");
+    let (code, text) = manager(&bed.folder.path().join("satellite"), &["satellite", "--config", "satellite.toml"]).await;
+    assert!(code == 1 && text.contains("https, or http on loopback"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configurations_are_checked_before_anything_is_made() {
+    let bed = bed(Rhythm::QUICK).await;
+    let root = bed.folder.path().to_owned();
+    for file in ["hub/hub.toml", "satellite/satellite.toml"] {
+        let (code, text) = manager(&root, &["config", "check", file]).await;
+        assert!(code == 0 && text.trim_end().ends_with("fine"), "{text}");
+    }
+    let good = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let (hub, satellite, roster) = (good("hub/hub.toml"), good("satellite/satellite.toml"), good("hub/values.yaml"));
+    let rows = [
+        ("hub/hub.toml", "listen = \"127.0.0.1", "listen = \"0.0.0.0", "beyond loopback a hub speaks TLS alone"),
+        ("hub/hub.toml", "roster =", "url = \"https://x/dev\"\nroster =", "an issuer that ends in /dev"),
+        ("hub/hub.toml", "netbox = 1", "netbok = 1", "`netbok` is no Source"),
+        ("hub/hub.toml", "roster =", "rooster = 1\nroster =", "unknown field `rooster`"),
+        ("hub/values.yaml", "site: sim1", "site: sim7", "no site `sim7`"),
+        ("hub/values.yaml", "device:update", "slurm-bootstrap-config:create", "no satellite may have scope"),
+        ("hub/values.yaml", "kinds: [slurm]", "kinds: [slurmm]", "`slurmm` is no kind"),
+        ("satellite/satellite.toml", "key_file = ", "kid = ", "`client` and `key_file` say how"),
+        ("satellite/satellite.toml", "list_seconds = 5", "list_seconds = 0", "list_seconds is 0"),
+        ("satellite/satellite.toml", "instance = \"sim\"", "instance = \" sim\"", "without blanks around it"),
+    ];
+    for (file, from, to, says) in rows {
+        bed.edit(file, from, to);
+        let checked = if file.starts_with("hub") { "hub/hub.toml" } else { "satellite/satellite.toml" };
+        let (code, text) = manager(&root, &["config", "check", checked]).await;
+        assert!(code == 1 && text.contains(says), "{file}: {from} → {to}: {code} {text}");
+        for (file, text) in [("hub/hub.toml", &hub), ("satellite/satellite.toml", &satellite), ("hub/values.yaml", &roster)] {
+            std::fs::write(root.join(file), text).unwrap();
+        }
+    }
+    assert!(!root.join("hub/data").exists() && !bed.satellite_toml().with_file_name("data").exists(), "a check makes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_developers_folder_is_no_hubs_and_a_hubs_is_no_developers() {
+    let mut bed = bed(Rhythm::QUICK).await;
+    bed.pair.start_hub().await.unwrap();
+    let root = bed.folder.path().to_owned();
+    let (code, text) = manager(&root, &["dev", "--data", "hub/data", "--listen", "127.0.0.1:0"]).await;
+    assert!(code == 1 && text.contains("the data folder of a hub"), "{text}");
+    bed.pair.kill_hub();
+    std::fs::remove_dir_all(root.join("hub/data")).unwrap();
+    let dev = fleet_tests::Running::start(&root.join("hub/data"), &["--sim", "sites=1,devices=2"]).await.unwrap();
+    dev.stop().await.unwrap();
+    let (code, text) = manager(&root.join("hub"), &["hub", "--config", "hub.toml"]).await;
+    assert!(code == 1 && text.contains("a developer's data folder"), "{text}");
+}
