@@ -150,6 +150,29 @@ impl Pair {
         self.start_satellite().await
     }
 
+    /// Whichever does not run.
+    pub async fn start_missing(&mut self) -> anyhow::Result<()> {
+        if !runs(&mut self.hub) {
+            self.start_hub().await?;
+        }
+        if !runs(&mut self.satellite) {
+            self.start_satellite().await?;
+        }
+        Ok(())
+    }
+
+    /// The same without waiting for either to run.
+    pub fn launch_missing(&mut self) -> anyhow::Result<()> {
+        if !runs(&mut self.hub) {
+            self.hub = Some(command(&self.folder.join("hub"), &["hub", "--config", "hub.toml"], Stdio::null())?.spawn()?);
+        }
+        if !runs(&mut self.satellite) {
+            let args = ["satellite", "--config", "satellite.toml"];
+            self.satellite = Some(command(&self.folder.join("satellite"), &args, Stdio::null())?.spawn()?);
+        }
+        Ok(())
+    }
+
     /// Ends the hub as a power cut would.
     pub fn kill_hub(&mut self) {
         end(&mut self.hub);
@@ -205,12 +228,15 @@ impl Pair {
         Api::with_token(&self.url, &self.operator()?)
     }
 
-    /// Runs `fmctl` against the hub, off a terminal.
-    pub async fn fmctl(&self, args: &[&str]) -> anyhow::Result<Output> {
-        let (url, token) = (self.url.clone(), self.operator()?);
+    /// Runs `fmctl` against the hub, off a terminal. The pair may be used otherwise meanwhile.
+    pub fn fmctl(&self, args: &[&str]) -> impl Future<Output = anyhow::Result<Output>> + 'static {
+        let (url, token) = (self.url.clone(), self.operator());
         let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
-        let run = move || Command::new(binary("fmctl")).env("FM_URL", url).env("FM_TOKEN", token).args(args).stdin(Stdio::null()).output();
-        Ok(tokio::task::spawn_blocking(run).await??)
+        async move {
+            let mut command = Command::new(binary("fmctl"));
+            command.env("FM_URL", url).env("FM_TOKEN", token?).args(args).stdin(Stdio::null());
+            Ok(tokio::task::spawn_blocking(move || command.output()).await??)
+        }
     }
 
     /// What the satellite's outbox says: (queued ever, waiting).
@@ -238,6 +264,10 @@ impl Drop for Pair {
     }
 }
 
+fn runs(child: &mut Option<Child>) -> bool {
+    child.as_mut().is_some_and(|c| matches!(c.try_wait(), Ok(None)))
+}
+
 fn end(child: &mut Option<Child>) {
     if let Some(mut child) = child.take() {
         // It may be gone already; that is what was wanted.
@@ -257,14 +287,20 @@ async fn ended(mut child: Child) -> anyhow::Result<Option<i32>> {
     bail!("it did not end within 30 s")
 }
 
+fn command(folder: &Path, args: &[&str], stdout: Stdio) -> anyhow::Result<Command> {
+    let log = std::fs::File::options().create(true).append(true).open(folder.join("log.txt"))?;
+    let mut command = Command::new(binary("fleet-manager"));
+    command.current_dir(folder).args(args).stdout(stdout).stderr(log);
+    Ok(command)
+}
+
 async fn spawn(folder: &Path, args: &[&str], says: &str) -> anyhow::Result<Child> {
     let (folder, says) = (folder.to_owned(), says.to_owned());
     let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
     tokio::task::spawn_blocking(move || {
         let log_path = folder.join("log.txt");
-        let log = std::fs::File::options().create(true).append(true).open(&log_path)?;
-        let mut command = Command::new(binary("fleet-manager"));
-        let mut child = command.current_dir(&folder).args(&args).stdout(Stdio::piped()).stderr(log).spawn().context("fleet-manager")?;
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let mut child = command(&folder, &args, Stdio::piped())?.spawn().context("fleet-manager")?;
         let stdout = child.stdout.take().context("stdout")?;
         match BufReader::new(stdout).lines().map_while(Result::ok).find(|l| l.starts_with(&says)) {
             Some(_) => Ok(child),

@@ -1,21 +1,21 @@
 //! `make crash`: kill -9 at random instants, under load, and then everything is counted.
 //!
-//! The whole process is killed (log, journal, projector, agents with their outbox, API), also while it starts. The world it looks at
-//! lives in this one and goes on. Afterwards: every acknowledged command has exactly one decision; no acknowledged observation is
-//! missing below the accepted input position; every decision comes out the same when made again; the read model is the replay.
+//! Hub and satellite are two processes with the wire between them; each round kills the one, the other, or both, also while they start. The
+//! world that the satellite looks at lives in this process and goes on. Afterwards: every acknowledged command has exactly one decision; no
+//! acknowledged observation is missing below the accepted input position; every decision comes out the same when made again; the read
+//! model is the replay.
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
 use fleet_journal::{Topics, replay};
 use fleet_log::{EventLog, Item, sqlite::SqliteLog};
 use fleet_schemas::*;
-use fleet_tests::{Api, binary, crypto, redecide, seed};
+use fleet_tests::{Api, Pair, Rhythm, World, binary, crypto, redecide, seed};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command as Process, Stdio};
+use std::process::Command as Process;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -27,36 +27,6 @@ const DEVICES: u32 = 60;
 /// Decisions that were told, by command's key.
 type Told = Arc<Mutex<HashMap<String, String>>>;
 
-struct Bed {
-    folder: TempDir,
-    port: u16,
-    config: PathBuf,
-}
-
-impl Bed {
-    fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
-    }
-
-    /// The last lines that the process logged.
-    fn log(&self) -> String {
-        let text = std::fs::read_to_string(self.folder.path().join("log.txt")).unwrap_or_default();
-        let lines: Vec<_> = text.lines().collect();
-        lines[lines.len().saturating_sub(30)..].join("\n")
-    }
-
-    fn spawn(&self) -> Child {
-        let log = std::fs::File::options().create(true).append(true).open(self.folder.path().join("log.txt")).unwrap();
-        let mut process = Process::new(binary("fleet-manager"));
-        process.arg("dev").arg("--data").arg(self.data()).args(["--listen", &format!("127.0.0.1:{}", self.port)]);
-        process.arg("--config").arg(&self.config).stdout(Stdio::null()).stderr(log).spawn().unwrap()
-    }
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_acknowledged_is_lost_and_nothing_is_decided_twice() {
     crypto();
@@ -65,46 +35,84 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_decided_twice() {
     let options = fleet_sim::Options { sites: 2, devices: DEVICES, seed: 1, people: true, pace: 20.0 };
     let sim = fleet_sim::start(options).await.unwrap();
     let folder = TempDir::new().unwrap();
-    let config = fleet_tests::configure(&sim, folder.path());
-    let bed = Bed { folder, port: free_port(), config };
+    let world = World::simulated(&sim, folder.path()).unwrap();
+    let mut pair = Pair::prepare(folder.path(), &world, Rhythm::QUICK).unwrap();
     // By id: the world's people rename devices.
     let names: Vec<String> = sim.world.devices().iter().map(|d| DeviceId::from_netbox("sim", d.id as i64).to_string()).collect();
     let told: Told = Arc::default();
-    let load = tokio::spawn(load(bed.data(), names, told.clone(), rng.random()));
-    let started = Instant::now();
+    // Once in peace, so that the hub has its key.
+    pair.start_hub().await.unwrap();
+    let way = Way { url: pair.url.clone(), token: pair.operator().unwrap(), renewed: Instant::now() };
+    let way = Arc::new(Mutex::new(way));
+    let load = tokio::spawn(load(way.clone(), names, told.clone(), rng.random()));
+    let (started, mut kills) = (Instant::now(), [0; 3]);
     for round in 0..rounds {
-        let mut child = bed.spawn();
+        match round {
+            0..3 => start(&mut pair).await,
+            _ => pair.launch_missing().unwrap(),
+        }
+        if way.lock().unwrap().renewed.elapsed() > Duration::from_secs(120) {
+            let token = pair.operator().unwrap();
+            let mut way = way.lock().unwrap();
+            (way.token, way.renewed) = (token, Instant::now());
+        }
         // The first rounds let it come up, so that there is something to lose; later ones strike anywhere, the start included.
         let span = if round < 3 { rng.random_range(3000..6000) } else { rng.random_range(0..1500) };
         tokio::time::sleep(Duration::from_millis(span)).await;
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let which = rng.random_range(0..3);
+        kills[which] += 1;
+        if which != 1 {
+            pair.kill_hub();
+        }
+        if which != 0 {
+            pair.kill_satellite();
+        }
     }
-    println!("{rounds} kills in {:.0} s, {} commands answered", started.elapsed().as_secs_f64(), told.lock().unwrap().len());
-    settle(&bed, load, &told).await;
-    count(&bed, &told, rounds).await;
+    let [hub, satellite, both] = kills;
+    let told_by_now = told.lock().unwrap().len();
+    println!(
+        "{rounds} kills ({hub} of the hub, {satellite} of the satellite, {both} of both) in {:.0} s, {told_by_now} commands answered",
+        started.elapsed().as_secs_f64()
+    );
+    settle(&mut pair, load, &told).await;
+    count(&pair, &told, hub + both).await;
+    sim.stop().await;
 }
 
-/// A last run in peace: everything open is answered, then a clean stop.
-async fn settle(bed: &Bed, load: tokio::task::JoinHandle<()>, told: &Told) {
-    let mut child = bed.spawn();
+/// Both, as far as they do not run. One that was killed a moment ago may not have let go of its port yet.
+async fn start(pair: &mut Pair) {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while let Err(error) = pair.start_missing().await {
+        assert!(Instant::now() < patience, "{error:#}");
+    }
+}
+
+/// Where commands go.
+struct Way {
+    url: String,
+    token: String,
+    renewed: Instant,
+}
+
+/// A last run in peace: everything open is answered and handed over, then a clean stop.
+async fn settle(pair: &mut Pair, load: tokio::task::JoinHandle<()>, told: &Told) {
+    start(pair).await;
     let before = told.lock().unwrap().len();
     let patience = Instant::now() + Duration::from_secs(60);
     while told.lock().unwrap().len() < before + 3 * WIDTH {
-        assert!(Instant::now() < patience, "no further command was answered after the last kill:\n{}", bed.log());
+        assert!(Instant::now() < patience, "no further command was answered after the last kill:\n{}", pair.log());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     load.abort();
     // A poll or two of everything.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    Process::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "a clean stop");
+    assert_eq!(pair.stop().await.unwrap(), (Some(0), Some(0)), "a clean stop");
 }
 
 /// Commands for ever; each is repeated under its key until it is answered.
-async fn load(data: PathBuf, names: Vec<String>, told: Told, seed: u64) {
+async fn load(way: Arc<Mutex<Way>>, names: Vec<String>, told: Told, seed: u64) {
     let lanes = (0..WIDTH).map(|lane| {
-        let (data, names, told) = (data.clone(), names.clone(), told.clone());
+        let (way, names, told) = (way.clone(), names.clone(), told.clone());
         async move {
             let mut rng = ChaCha8Rng::seed_from_u64(seed.wrapping_add(lane as u64));
             for n in 0u64.. {
@@ -119,7 +127,7 @@ async fn load(data: PathBuf, names: Vec<String>, told: Told, seed: u64) {
                 };
                 let body = json!({"command": command, "reason": "crash", "params": params}).to_string();
                 let key = format!("{lane}-{n}");
-                let decision = insist(&data, device, &body, &key).await;
+                let decision = insist(&way, device, &body, &key).await;
                 told.lock().unwrap().insert(key, decision);
             }
         }
@@ -127,26 +135,24 @@ async fn load(data: PathBuf, names: Vec<String>, told: Told, seed: u64) {
     futures::future::join_all(lanes).await;
 }
 
-async fn insist(data: &Path, device: &str, body: &str, key: &str) -> String {
+async fn insist(way: &Mutex<Way>, device: &str, body: &str, key: &str) -> String {
     loop {
-        if let Ok(api) = Api::from_context(&data.join("fmctl.toml")).await {
-            for _ in 0..1000 {
-                let path = format!("/api/v1/devices/{device}/commands");
-                let headers = [("idempotency-key", key)];
-                match api.send(reqwest::Method::POST, &path, Some(body.as_bytes()), &headers).await {
-                    Ok(answer) if answer.body["decision"].is_string() => return answer.body["decision"].as_str().unwrap().to_owned(),
-                    // Not seen yet, pending, or the process is gone: again, under the same key.
-                    Ok(answer) if answer.status != reqwest::StatusCode::UNAUTHORIZED => tokio::time::sleep(Duration::from_millis(50)).await,
-                    Ok(_) | Err(_) => break,
-                }
-            }
+        let api = {
+            let way = way.lock().unwrap();
+            Api::with_token(&way.url, &way.token).unwrap()
+        };
+        let path = format!("/api/v1/devices/{device}/commands");
+        let headers = [("idempotency-key", key)];
+        match api.send(reqwest::Method::POST, &path, Some(body.as_bytes()), &headers).await {
+            Ok(answer) if answer.body["decision"].is_string() => return answer.body["decision"].as_str().unwrap().to_owned(),
+            // Not seen yet, pending, a token that has ended, or the process is gone: again, under the same key.
+            Ok(_) | Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
-        tokio::time::sleep(Duration::from_millis(30)).await;
     }
 }
 
-async fn count(bed: &Bed, told: &Told, rounds: u32) {
-    let log = SqliteLog::open_read_only(&bed.data().join("log")).unwrap();
+async fn count(pair: &Pair, told: &Told, hub_kills: u32) {
+    let log = SqliteLog::open_read_only(&pair.data().join("log")).unwrap();
     let topics = Topics::embedded();
     let references = redecide::references(&log).await.unwrap();
     let (mut decisions, mut again, mut silent, mut claims) = (BTreeSet::new(), 0, 0, 0);
@@ -178,9 +184,9 @@ async fn count(bed: &Bed, told: &Told, rounds: u32) {
     assert!(lost.is_empty(), "told, and not in the journal: {lost:?}");
     let twice: Vec<_> = by_command.iter().filter(|(_, n)| **n != 1).collect();
     assert!(twice.is_empty(), "decided more than once: {twice:?}");
-    let observations = all_handed_over(&log, bed).await;
-    assert!(told.len() > 3 * WIDTH && claims as u32 >= rounds, "too little happened: {} told, {claims} claims", told.len());
-    rebuilt(bed);
+    let observations = all_handed_over(&log, pair).await;
+    assert!(told.len() > 3 * WIDTH && claims as u32 >= hub_kills, "too little happened: {} told, {claims} claims", told.len());
+    rebuilt(pair);
     println!(
         "{} decisions made again the same, {silent} silent inputs rightly so, {} commands told, {observations} observations handed over, {claims} claims",
         again,
@@ -188,27 +194,34 @@ async fn count(bed: &Bed, told: &Told, rounds: u32) {
     );
 }
 
-/// Whatever an agent ever queued is still queued, or was acknowledged and deleted: then the log has it. The queue's numbers are never
-/// given out again, so they say how many there were.
-async fn all_handed_over(log: &SqliteLog, bed: &Bed) -> usize {
+/// Whatever an agent ever queued is still queued, or was acknowledged and deleted: then the log has it, unless the hub refused it for good
+/// (a device that was moved meanwhile), which the satellite's log says. The queue's numbers are never given out again, so they say how many
+/// there were; one look at SLURM comes as two facts under one number.
+async fn all_handed_over(log: &SqliteLog, pair: &Pair) -> usize {
     let mut there = BTreeSet::new();
     for partition in 0..Topics::embedded().partitions {
         let mut reader = log.read(&[(Topics::embedded().at(topics::OBSERVATIONS, partition), 0)]);
         while let Ok(Item::Record(stored)) = reader.next().await {
-            there.insert(decode::<Observation>(&stored.record.value).unwrap().id);
+            let o = decode::<Observation>(&stored.record.value).unwrap();
+            there.insert((o.site, o.source, o.source_seq.epoch, o.source_seq.counter));
         }
     }
-    let outbox = rusqlite::Connection::open(bed.data().join("satellite/outbox.sqlite")).unwrap();
-    let count = |sql: &str| outbox.query_row(sql, [], |r| r.get::<_, i64>(0)).unwrap();
-    let queued = count("SELECT seq FROM sqlite_sequence WHERE name = 'queue'");
-    let waiting = count("SELECT count(*) FROM queue");
-    assert!(there.len() as i64 >= queued - waiting, "{queued} queued, {waiting} of them still waiting, {} in the log", there.len());
+    let (queued, waiting) = pair.queued().unwrap();
+    let log = std::fs::read_to_string(pair.folder.join("satellite/log.txt")).unwrap();
+    let refused = log
+        .lines()
+        .filter(|l| l.contains("the hub refused observations"))
+        .filter_map(|l| l.split("refused=").nth(1)?.split(' ').next()?.parse::<i64>().ok());
+    let refused: i64 = refused.sum();
+    let found = there.len() as i64;
+    assert!(found >= queued - waiting - refused, "{queued} queued, {waiting} of them still waiting, {refused} refused, {found} in the log");
+    println!("{queued} queued, {waiting} still waiting, {refused} refused for good");
     there.len()
 }
 
 /// The read model that was fed through all of it is the one made anew.
-fn rebuilt(bed: &Bed) {
-    let done = Process::new(binary("fleet-manager")).args(["projections", "rebuild", "--data"]).arg(bed.data()).output().unwrap();
+fn rebuilt(pair: &Pair) {
+    let done = Process::new(binary("fleet-manager")).args(["projections", "rebuild", "--data"]).arg(pair.data()).output().unwrap();
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(done.status.success() && text.contains("row for row the same"), "{text}{}", String::from_utf8_lossy(&done.stderr));
 }

@@ -116,7 +116,8 @@ impl Story {
 
     /// The same as it came.
     pub async fn output(&self, args: &[&str]) -> std::process::Output {
-        self.pair.lock().await.fmctl(args).await.unwrap()
+        let running = self.pair.lock().await.fmctl(args);
+        running.await.unwrap()
     }
 
     /// Gives a command that must be accepted. On a busy machine a look may come too late to count as fresh; then one asks again.
