@@ -2,7 +2,7 @@
 //! makes it a minute (`cargo test --test main -- --nocapture rhythm`, 31 minutes).
 
 use fleet_tests::recorder::{Call, Recorder};
-use fleet_tests::{Pair, Rhythm, World, until};
+use fleet_tests::{Pair, Rhythm, World, until_within};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ async fn one_node_list_a_minute_one_device_list_each_five_one_full_send_each_fif
     pair.start().await.unwrap();
     let lists = || hub.calls().into_iter().filter(|c| c.method == "GET" && c.path.starts_with("/api/v1/devices?")).collect::<Vec<_>>();
     // The fleet comes up: devices are listed, linked, and looked at.
-    until("conditions of every node", || async {
+    until_within(Duration::from_secs(60 + 2 * minute), "conditions of every node", || async {
         let conditions = posted(&hub, "conditions:batch");
         if conditions.iter().any(|c| c.json()["conditions"].as_array().is_some_and(|a| a.len() > 20)) {
             Ok(())

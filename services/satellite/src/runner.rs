@@ -15,6 +15,8 @@ const HUB_DEADLINE: Duration = Duration::from_secs(60);
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
 /// Age at which the device list is asked for again, though the hub did not say that it changed.
 const LIST_EVERY: Duration = Duration::from_secs(300);
+/// A list without a linked device, as a new site has it, is asked for again after this, and after twice as long each time.
+const SOON: Duration = Duration::from_secs(2);
 /// What is sent later than this after it was seen does not speak of now: the hub confirms nothing by it.
 const BACKFILL: Micros = 10 * MINUTE;
 /// Between two tries.
@@ -167,11 +169,16 @@ impl<A: Agent> Runner<A> {
         let linked = |list: &DeviceList| -> BTreeSet<(DeviceId, String)> {
             list.devices.iter().filter_map(|d| Some((d.id, A::LINK?(d)?.to_owned()))).collect()
         };
-        let mut last = last;
+        let (mut last, mut soon) = (last, SOON);
         loop {
+            let none = A::LINK.is_some() && linked(&last).is_empty();
             let must = tokio::select! {
                 () = tokio::time::sleep_until(due) => true,
                 () = poke.notified() => true,
+                () = tokio::time::sleep(soon), if none => {
+                    soon = (soon * 2).min(self.settings.list_every);
+                    false
+                }
                 () = self.sink.relist(), if A::LINK.is_some() => false,
             };
             // Half an interval early rather than a whole one late.
