@@ -17,5 +17,6 @@ pub use db::{Db, Error};
 pub use generations::{Generations, Rebuilt};
 pub use projector::{Progress, Projector, Standing};
 pub use queries::{
-    ConditionRow, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, ListCursor, OperationFilter, OperationRow, ParkedRow, Reads,
+    ConditionFilter, ConditionRow, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, Key, ListCursor, OperationFilter, OperationRow, Page,
+    ParkedRow, Reads, Sort, filter,
 };

@@ -4,6 +4,7 @@
 
 mod api;
 mod documents;
+mod filters;
 mod fmctl;
 mod rebuild;
 mod scenarios;

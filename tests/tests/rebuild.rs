@@ -3,7 +3,7 @@
 use crate::world::{World, command, device, drain, netbox, slurm, until};
 use fleet_journal::{Clock, Topics};
 use fleet_log::{EventLog, Fut, Item, Offset, ReadError, Reader, Record, TopicPartition, TopicSpec};
-use fleet_projections::{DeviceFilter, Error, Generations, OperationFilter};
+use fleet_projections::{DeviceFilter, Error, Generations, OperationFilter, OperationRow};
 use fleet_schemas::*;
 use rand::{Rng, SeedableRng};
 use std::{collections::VecDeque, ops::Range, path::Path, sync::Arc, time::Duration};
@@ -73,7 +73,7 @@ async fn rebuilt_is_live_row_for_row_and_the_devices_are_the_deciders() {
     let draining = DeviceFilter { phase: Some("Draining".into()), ..Default::default() };
     assert_eq!(reads.count_devices(&draining).await.unwrap(), 6);
     let running = OperationFilter { state: Some("running".into()), ..Default::default() };
-    assert_eq!(reads.operations(&running, None, 100).await.unwrap().len(), 6);
+    assert_eq!(reads.operations(&running, &OperationRow::sort(None), None, 100).await.unwrap().rows.len(), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -78,6 +78,7 @@ CREATE TABLE operation (
     deadline   INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX operation_by_device ON operation (device, started_at, id);
+CREATE INDEX operation_by_time ON operation (started_at, id);
 CREATE INDEX operation_by_state ON operation (state, started_at, id);
 
 CREATE TABLE parked (

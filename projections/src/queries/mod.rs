@@ -2,15 +2,20 @@
 
 mod conditions;
 mod devices;
+pub mod filter;
 mod history;
 mod operations;
+mod page;
 mod parked;
+#[cfg(test)]
+mod plans;
 mod sites;
 
-pub use conditions::ConditionRow;
+pub use conditions::{ConditionFilter, ConditionRow};
 pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor};
 pub use history::HistoryRow;
 pub use operations::{OperationFilter, OperationRow};
+pub use page::{Key, Page, Sort};
 pub use parked::ParkedRow;
 
 use crate::db::{Db, Error};

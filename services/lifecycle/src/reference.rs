@@ -39,4 +39,9 @@ impl Reference {
     pub fn fresh_since(&self, site: &SiteId, source: Source, since: Timestamp) -> bool {
         self.source(site, source).is_some_and(|s| s.fresh && s.changed_at <= since)
     }
+
+    /// Whether any site registers a type of condition of this name.
+    pub fn registers(&self, _name: &str) -> bool {
+        false
+    }
 }

@@ -1,14 +1,36 @@
 //! GET `/conditions`, `/devices/{id}/conditions`.
 
-use super::{devices, filter, named::Named, query};
+use super::{devices, listing, named::Named, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
 use axum::{Json, extract::State, http::HeaderMap, http::Uri, response::Response};
-use fleet_lifecycle::{Reference, condition_type, condition_types};
-use fleet_projections::ConditionRow;
+use fleet_lifecycle::Reference;
+use fleet_projections::{ConditionFilter, ConditionRow, filter::CONDITION_FIELDS};
 use fleet_schemas::{SiteId, Source, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+const LIST: listing::Kind = listing::Kind {
+    fields: CONDITION_FIELDS,
+    sort: ConditionRow::sort,
+    shows: &[
+        "device",
+        "name",
+        "type",
+        "subject",
+        "status",
+        "said",
+        "reason",
+        "message",
+        "severity",
+        "source",
+        "site",
+        "bad",
+        "observed_at",
+        "last_transition_at",
+        "age_seconds",
+    ],
+};
 
 pub(crate) async fn list(
     granted: Granted<DeviceRead>,
@@ -16,40 +38,14 @@ pub(crate) async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let params = query::params(&uri, &["filter", "limit", "cursor"])?;
-    let limit = query::limit(&params)?;
-    let text = params.get("filter").cloned().unwrap_or_default();
-    let given = filter::read(&text, &["type", "status"])?;
-    let types = || condition_types().iter().map(|t| t.name).collect::<Vec<_>>().join(", ");
-    let Some(r#type) = given.get("type") else {
-        return Err(Problem::invalid("filter", format!("name a type: `type = SlurmSchedulable`; types are: {}", types())));
-    };
-    if condition_type(r#type).is_none() {
-        return Err(Problem::invalid("filter", format!("there is no type `{type}`; types are: {}", types())));
-    }
-    let status = given.get("status").map(String::as_str);
-    if status.is_some_and(|s| s.parse::<fleet_schemas::Status>().is_err()) {
-        return Err(Problem::invalid("filter", "status is True, False or Unknown"));
-    }
-    let reads = query::consistent(&hub, &headers).await?;
-    let after = params.get("cursor").map(|c| query::read_cursor(c, &text)).transpose()?;
-    let after = after.as_deref().map(position).transpose()?;
-    let after = after.as_ref().map(|(s, d, u)| (s.as_str(), *d, u.as_str()));
-    let sites = granted.principal.site_filter();
-    let mut rows = reads.conditions(r#type, status, sites.as_deref(), after, limit + 1).await?;
-    let more = rows.len() > limit as usize;
-    rows.truncate(limit as usize);
-    let next = rows.last().filter(|_| more).map(|r| query::cursor(&text, &[&r.status, &r.device.to_string(), &r.subject]));
+    let params = query::params(&uri, listing::PARAMS)?;
     let (reference, now) = (hub.journal.reference(), hub.journal.clock().now());
-    let items = rows.iter().map(|r| item(r, &reference, now)).collect();
-    Ok(devices::page(render::list(items, next.clone(), render::meta(&reads, &reference, now)), next))
-}
-
-fn position(parts: &[String]) -> Result<(String, fleet_schemas::DeviceId, String), Problem> {
-    match parts {
-        [status, device, subject] => Ok((status.clone(), device.parse().map_err(|_| query::bad_cursor())?, subject.clone())),
-        _ => Err(query::bad_cursor()),
-    }
+    let asked = listing::asked(&params, &LIST, "", &reference)?;
+    let reads = query::consistent(&hub, &headers).await?;
+    let filter = ConditionFilter { sites: granted.principal.site_filter(), matching: asked.matching.clone() };
+    let page = reads.conditions(&filter, &asked.sort, asked.after.as_deref(), asked.limit).await?;
+    let total = if asked.count { Some(reads.count_conditions(&filter).await?) } else { None };
+    Ok(asked.answer(&uri, &page, total, (&hub, &reads), |row| item(row, &reference, now)))
 }
 
 /// As last said; `status` reads Unknown where the source is stale, and `said` keeps what it said.

@@ -9,6 +9,7 @@ mod devices;
 mod filter;
 pub(crate) mod health;
 mod history;
+mod listing;
 mod named;
 mod operations;
 mod query;

@@ -43,6 +43,15 @@ pub(crate) fn limit(params: &BTreeMap<String, String>) -> Result<u32, Problem> {
     }
 }
 
+/// A parameter that is `true` or `false`; false where absent.
+pub(crate) fn flag(params: &BTreeMap<String, String>, name: &str) -> Result<bool, Problem> {
+    match params.get(name).map(String::as_str) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Problem::invalid(name, "true or false")),
+    }
+}
+
 /// An opaque cursor, bound to the question it was given for.
 pub(crate) fn cursor(question: &str, parts: &[&str]) -> String {
     URL_SAFE_NO_PAD.encode(json!([question, parts]).to_string())
@@ -52,7 +61,11 @@ pub(crate) fn cursor(question: &str, parts: &[&str]) -> String {
 pub(crate) fn read_cursor(text: &str, question: &str) -> Result<Vec<String>, Problem> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad_cursor())?;
     let (asked, parts): (String, Vec<String>) = serde_json::from_slice(&bytes).map_err(|_| bad_cursor())?;
-    if asked == question { Ok(parts) } else { Err(Problem::invalid("cursor", "this cursor belongs to another filter; begin without one")) }
+    if asked == question {
+        Ok(parts)
+    } else {
+        Err(Problem::invalid("cursor", "this cursor belongs to another filter or order; begin without one"))
+    }
 }
 
 /// A cursor that we did not make.
