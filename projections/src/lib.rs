@@ -18,5 +18,5 @@ pub use generations::{Generations, Rebuilt};
 pub use projector::{Progress, Projector, Standing};
 pub use queries::{
     ConditionFilter, ConditionRow, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, Key, ListCursor, OperationFilter, OperationRow, Page,
-    ParkedRow, Reads, Sort, filter,
+    ParkedRow, Point, Reads, Sort, filter,
 };

@@ -6,6 +6,7 @@ mod api;
 mod documents;
 mod filters;
 mod fmctl;
+mod past;
 mod rebuild;
 mod scenarios;
 mod tidy;

@@ -7,6 +7,7 @@ mod history;
 mod operations;
 mod page;
 mod parked;
+mod past;
 #[cfg(test)]
 mod plans;
 mod sites;
@@ -17,6 +18,7 @@ pub use history::HistoryRow;
 pub use operations::{OperationFilter, OperationRow};
 pub use page::{Key, Page, Sort};
 pub use parked::ParkedRow;
+pub use past::Point;
 
 use crate::db::{Db, Error};
 use crate::projector::Progress;

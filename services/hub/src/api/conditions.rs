@@ -1,6 +1,6 @@
 //! GET `/conditions`, `/devices/{id}/conditions`.
 
-use super::{devices, listing, named::Named, query};
+use super::{listing, named::Named, past, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
 use axum::{Json, extract::State, http::HeaderMap, http::Uri, response::Response};
@@ -69,14 +69,18 @@ pub(crate) async fn of_device(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
-    query::params(&uri, &[])?;
+    let params = query::params(&uri, &["at"])?;
+    let point = past::point(&params, hub.journal.clock().now())?;
     let reads = query::consistent(&hub, &headers).await?;
-    let doc = devices::find(&reads, &granted.principal, &id).await?;
-    let (reference, now) = (hub.journal.reference(), hub.journal.clock().now());
+    let past::Seen { doc, reference, now, then } = past::see(&hub, &reads, &granted.principal, &id, point).await?;
     let item = |c| {
         let mut item = render::condition(c, doc.state.site.as_ref(), &reference, now);
         (item["device"], item["name"]) = (doc.state.id.to_string().into(), doc.state.name().into());
         item
     };
-    Ok(Json(render::list(doc.state.conditions.values().map(item).collect(), None, render::meta(&reads, &reference, now))))
+    let mut body = render::list(doc.state.conditions.values().map(item).collect(), None, render::meta(&reads, &reference, now));
+    if then {
+        body["at"] = now.to_string().into();
+    }
+    Ok(Json(body))
 }

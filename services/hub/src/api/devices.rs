@@ -1,6 +1,6 @@
 //! GET `/devices`, `/devices/{id}`.
 
-use super::{listing, named::Named, query};
+use super::{listing, named::Named, past, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
 use axum::{Json, extract::State, http::HeaderMap, http::Uri, http::header, response::IntoResponse, response::Response};
@@ -61,13 +61,17 @@ pub(crate) async fn one(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let params = query::params(&uri, &["fields"])?;
+    let params = query::params(&uri, &["fields", "at", "version"])?;
     let fields = listing::fields(&params, SECTIONS)?;
+    let point = past::point(&params, hub.journal.clock().now())?;
     let reads = query::consistent(&hub, &headers).await?;
-    let doc = find(&reads, &granted.principal, &id).await?;
-    let body = listing::pick(render::device(&doc, &hub.journal.reference(), hub.journal.clock().now()), fields.as_deref());
+    let seen = past::see(&hub, &reads, &granted.principal, &id, point).await?;
+    let mut body = listing::pick(render::device(&seen.doc, &seen.reference, seen.now), fields.as_deref());
+    if seen.then {
+        body["at"] = seen.now.to_string().into();
+    }
     let mut response = Json(body).into_response();
-    if let Ok(etag) = format!("\"v{}\"", doc.version).parse() {
+    if let Ok(etag) = format!("\"v{}\"", seen.doc.version).parse() {
         response.headers_mut().insert(header::ETAG, etag);
     }
     Ok(response)

@@ -12,6 +12,7 @@ mod history;
 mod listing;
 mod named;
 mod operations;
+mod past;
 mod query;
 mod sites;
 pub(crate) mod tokens;

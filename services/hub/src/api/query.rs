@@ -12,6 +12,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 /// Header with which a write's answer can be waited for.
 pub(crate) const CONSISTENCY: &str = "fleet-consistency-token";
+/// Code of a read model that is behind.
+pub(crate) const LAGGING: &str = "projection-lagging";
 /// How long a read waits for what its token names.
 const CONSISTENCY_PATIENCE: Duration = Duration::from_secs(5);
 /// Lines a page may have.
@@ -120,7 +122,7 @@ pub(crate) async fn consistent(hub: &Hub, headers: &HeaderMap) -> Result<Reads, 
         return Ok(hub.reads());
     }
     let detail = "the read model has not reached what this token names";
-    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "projection-lagging", detail).header("retry-after", "1"))
+    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, LAGGING, detail).header("retry-after", "1"))
 }
 
 /// The token of a decision.
