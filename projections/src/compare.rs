@@ -19,8 +19,14 @@ pub struct Difference {
 }
 
 /// Every table but the positions (equal by construction), in key order.
-const TABLES: &[(&str, &str)] =
-    &[("stream", "id"), ("device", "id"), ("condition", "device, type, subject"), ("history", "stream, offset"), ("operation", "id")];
+const TABLES: &[(&str, &str)] = &[
+    ("stream", "id"),
+    ("device", "id"),
+    ("condition", "device, type, subject"),
+    ("attention", "device, item"),
+    ("history", "stream, offset"),
+    ("operation", "id"),
+];
 
 /// Reads both in key order, side by side.
 pub(crate) async fn compare(served: &Db, rebuilt: &Db) -> Result<Vec<Difference>, Error> {

@@ -17,6 +17,6 @@ pub use db::{Db, Error};
 pub use generations::{Generations, Rebuilt};
 pub use projector::{Progress, Projector, Standing};
 pub use queries::{
-    ConditionFilter, ConditionRow, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, Key, ListCursor, OperationFilter, OperationRow, Page,
-    ParkedRow, Point, Reads, Sort, filter,
+    AttentionFilter, AttentionRow, ConditionFilter, ConditionRow, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, Key, ListCursor,
+    OperationFilter, OperationRow, Page, ParkedRow, Point, Reads, Sort, filter,
 };

@@ -123,6 +123,13 @@ record! {
     }
 }
 record! {
+    /// A person has seen what waits for one, and says why it may wait.
+    pub struct AcknowledgeAttention in "command" {
+        /// Name of the item.
+        name: String,
+    }
+}
+record! {
     /// A verb of the lifecycle that this build does not have yet. Always refused `not-available`.
     pub struct NotBuilt in "command" {
         /// The verb.
@@ -193,7 +200,7 @@ record! {
 payloads! {
     /// Any request.
     pub enum Ask {
-        Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold, LiftHold, Annotate, NotBuilt,
+        Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold, LiftHold, Annotate, AcknowledgeAttention, NotBuilt,
         RegisterSite, SetRoleProfile, ClaimEpoch,
     }
 }

@@ -221,6 +221,17 @@ record! {
     }
 }
 record! {
+    /// A person has seen it; it still waits.
+    pub struct AttentionAcknowledged in "event" {
+        /// What.
+        name: String,
+        /// Who.
+        by: String,
+        /// Why it may wait, in that person's words.
+        reason: String,
+    }
+}
+record! {
     /// A wait got a (new) deadline.
     pub struct WaitArmed in "event" {
         /// What waits.
@@ -274,7 +285,7 @@ payloads! {
     pub enum DeviceEvent {
         InventoryChanged, DeviceMoved, PhaseChanged, DrainRedirected, DrainProven, DrainUnproven, StageSkipped, ConditionChanged,
         SchedulerChanged, HoldPlaced, HoldLifted, OperationStarted, OperationEnded, TaskPlanned, TaskDone, TaskWithdrawn, AttentionRaised,
-        AttentionCleared, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged,
+        AttentionCleared, AttentionAcknowledged, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged,
     }
 }
 

@@ -180,6 +180,7 @@ pub fn name_of(ask: &Ask) -> &str {
         Ask::PlaceHold(_) => "hold",
         Ask::LiftHold(_) => "unhold",
         Ask::Annotate(_) => "annotate",
+        Ask::AcknowledgeAttention(_) => "acknowledge",
         Ask::NotBuilt(n) => &n.verb,
         Ask::RegisterSite(_) => "register-site",
         Ask::SetRoleProfile(_) => "set-role-profile",

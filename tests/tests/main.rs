@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
 mod api;
+mod attention;
 mod documents;
 mod filters;
 mod fmctl;

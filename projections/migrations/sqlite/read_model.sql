@@ -53,6 +53,19 @@ CREATE TABLE condition (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX condition_by_type ON condition (type, status, device, subject);
 
+CREATE TABLE attention (
+    device          BLOB NOT NULL,
+    item            TEXT NOT NULL,         -- one of its name on a device
+    why             TEXT NOT NULL,
+    ways_out        TEXT NOT NULL,         -- JSON [text]
+    since           INTEGER NOT NULL,
+    acknowledged_by TEXT,
+    acknowledged_at INTEGER,
+    acknowledgement TEXT,                  -- in that person's words
+    PRIMARY KEY (device, item)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attention_by_since ON attention (since, device, item);
+
 CREATE TABLE history (
     stream    TEXT NOT NULL,
     partition INTEGER NOT NULL,

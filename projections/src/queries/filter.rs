@@ -154,6 +154,17 @@ pub const OPERATION_FIELDS: &[Field] = &[
     optional("ended_at", "o.ended_at", Kind::Time),
 ];
 
+/// Of `/attention`.
+pub const ATTENTION_FIELDS: &[Field] = &[
+    field("device", "a.device", Kind::Id),
+    field("name", "d.name", Kind::Text),
+    field("site", "d.site", Kind::Word(word::<SiteId>)),
+    field("role", "d.role", Kind::Text),
+    field("item", "a.item", Kind::Text),
+    field("since", "a.since", Kind::Time),
+    optional("acknowledged_by", "a.acknowledged_by", Kind::Text),
+];
+
 impl Field {
     /// The field of this name.
     pub fn find(fields: &'static [Field], name: &str) -> Option<&'static Field> {

@@ -1,5 +1,6 @@
 //! What can be asked: one function a question, keyset pages, every question an index.
 
+mod attention;
 mod conditions;
 mod devices;
 pub mod filter;
@@ -12,6 +13,7 @@ mod past;
 mod plans;
 mod sites;
 
+pub use attention::{AttentionFilter, AttentionRow};
 pub use conditions::{ConditionFilter, ConditionRow};
 pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor};
 pub use history::HistoryRow;

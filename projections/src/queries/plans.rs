@@ -2,7 +2,8 @@
 
 use super::filter::{CONDITION_FIELDS, DEVICE_FIELDS, Expr, OPERATION_FIELDS, Operand};
 use super::page::{Key, finish, keys};
-use super::{ConditionFilter, ConditionRow, DeviceFilter, DeviceRow, OperationFilter, OperationRow, conditions, devices, operations};
+use super::{AttentionFilter, AttentionRow, ConditionFilter, ConditionRow, DeviceFilter, DeviceRow, OperationFilter, OperationRow};
+use super::{attention, conditions, devices, operations};
 use crate::db::Db;
 use sqlx::{AssertSqlSafe, QueryBuilder, Sqlite};
 
@@ -34,6 +35,8 @@ async fn the_default_orders_sort_nothing() {
             let sort = ConditionRow::sort(None);
             queries.push((conditions::select(&keys(&sort)[1..], &ConditionFilter { sites: sites.clone(), matching }), sort));
         }
+        let sort = AttentionRow::sort(None);
+        queries.push((attention::select(&keys(&sort)[1..], &AttentionFilter { sites: sites.clone(), matching: None }), sort));
         for name in [None, Some(("state", text("running"))), Some(("device", Operand::Id(vec![1; 16])))] {
             let matching = name.and_then(|(field, value)| Expr::equal(OPERATION_FIELDS, field, value));
             let sort = OperationRow::sort(None);

@@ -136,7 +136,10 @@ fn lifecycle(d: &Device) -> Value {
         "holds": d.holds.iter().map(|(name, h)| json!({
             "name": name, "by": h.by, "reason": h.reason, "since": h.since.to_string(), "expires_at": h.expires_at.map(|t| t.to_string()),
         })).collect::<Vec<_>>(),
-        "attention": d.attention.iter().map(|(name, a)| json!({"name": name, "why": a.why, "since": a.since.to_string(), "ways_out": a.ways_out})).collect::<Vec<_>>(),
+        "attention": d.attention.iter().map(|(name, a)| json!({
+            "name": name, "why": a.why, "since": a.since.to_string(), "ways_out": a.ways_out,
+            "acknowledged": a.acknowledged.as_ref().map(|k| json!({"by": k.by, "at": k.at.to_string(), "reason": k.reason})),
+        })).collect::<Vec<_>>(),
     })
 }
 

@@ -54,6 +54,7 @@ fn device(event: &DeviceEvent) -> String {
         DeviceEvent::TaskWithdrawn(e) => format!("plan withdrawn: {}", e.why),
         DeviceEvent::AttentionRaised(e) => format!("needs attention: {}", e.why),
         DeviceEvent::AttentionCleared(e) => format!("attention cleared: {}", e.name),
+        DeviceEvent::AttentionAcknowledged(e) => format!("attention acknowledged by {}: {}: {}", e.by, e.name, e.reason),
         DeviceEvent::WaitArmed(e) => format!("waits ({}) until {}", e.wait, e.due),
         DeviceEvent::DeadlineUnobservable(e) => format!("the deadline of {} cannot be judged: {} is not fresh", e.wait, e.source),
         DeviceEvent::DriftAccepted(e) => format!("NetBox status {} accepted by {}", e.status, e.by),

@@ -44,4 +44,9 @@ impl Reference {
     pub fn registers(&self, _name: &str) -> bool {
         false
     }
+
+    /// The team that answers for a source at a site, or for its devices of a role.
+    pub fn team(&self, _site: &SiteId, _source: Option<Source>, _role: &str) -> Option<&str> {
+        None
+    }
 }

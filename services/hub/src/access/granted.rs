@@ -59,7 +59,7 @@ impl<S: Scope> FromRequestParts<Arc<Hub>> for Granted<S> {
     }
 }
 
-fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
+pub(super) fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
     let refuse = |detail: &str| {
         Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail).header("www-authenticate", "Bearer realm=\"fleet-manager\"")
     };

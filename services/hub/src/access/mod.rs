@@ -1,6 +1,7 @@
 //! Who may do what: clients prove themselves by a signed assertion ([`assertion`]), get a short-lived access token ([`issuer`]), and
 //! every route names the scope it needs ([`routes`]).
 
+mod anyone;
 mod assertion;
 mod clients;
 mod granted;
@@ -9,6 +10,7 @@ mod keys;
 mod routes;
 mod scope;
 
+pub use anyone::Anyone;
 pub use assertion::verify_assertion;
 pub use clients::{Client, Clients};
 pub use granted::{Granted, Principal};

@@ -1,15 +1,18 @@
 //! Routes that cannot be made without a scope.
 
-use super::{Granted, Scope};
+use super::{Anyone, Granted, Scope};
 use crate::Hub;
-use axum::{Router, handler::Handler, routing::MethodRouter, routing::get, routing::post};
+use axum::{Router, handler::Handler, routing::MethodRouter, routing::delete, routing::get, routing::patch, routing::post};
 use std::sync::Arc;
 
 /// The argument lists of handlers whose first argument is a [`Granted`].
 pub trait Scoped {}
 
 macro_rules! scoped {
-    ($($($rest:ident),*;)*) => { $(impl<M, S: Scope, $($rest),*> Scoped for (M, Granted<S>, $($rest,)*) {})* };
+    ($($($rest:ident),*;)*) => { $(
+        impl<M, S: Scope, $($rest),*> Scoped for (M, Granted<S>, $($rest,)*) {}
+        impl<M, $($rest),*> Scoped for (M, Anyone, $($rest,)*) {}
+    )* };
 }
 scoped! { ; A; A, B; A, B, C; A, B, C, D; A, B, C, D, E; }
 
@@ -46,6 +49,29 @@ impl Routes {
         T: Scoped + 'static,
     {
         self.add(path, post(handler))
+    }
+
+    /// A route that changes a part.
+    pub fn patch<H, T>(self, path: &str, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Hub>>,
+        T: Scoped + 'static,
+    {
+        self.add(path, patch(handler))
+    }
+
+    /// A route that ends a thing.
+    pub fn delete<H, T>(self, path: &str, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Hub>>,
+        T: Scoped + 'static,
+    {
+        self.add(path, delete(handler))
+    }
+
+    /// All of another's.
+    pub fn merge(self, other: Self) -> Self {
+        Self(self.0.merge(other.0))
     }
 
     fn add(self, path: &str, route: MethodRouter<Arc<Hub>>) -> Self {

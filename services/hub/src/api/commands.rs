@@ -5,7 +5,8 @@ use crate::access::{Granted, LifecycleCreate, Principal};
 use crate::{Hub, Problem};
 use axum::{Json, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse, response::Response};
 use fleet_journal::{Answer, AskError};
-use fleet_schemas::{Ask, Command, CommandId, HOUR, MINUTE, OutcomeKind, StreamId, Timestamp, verbs};
+use fleet_projections::Reads;
+use fleet_schemas::{Ask, Command, CommandId, DeviceId, HOUR, MINUTE, OutcomeKind, StreamId, Timestamp, verbs};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -38,9 +39,7 @@ pub(crate) async fn give(
     query::params(&uri, &[])?;
     let body: Body = query::body(&bytes)?;
     let ask = verbs::ask(&body.command, &body.params).map_err(|e| Problem::invalid(&e.field, e.problem))?;
-    if body.reason.trim().is_empty() || body.reason.chars().count() > 500 || body.reason.chars().any(char::is_control) {
-        return Err(Problem::invalid("reason", "say why: 1 to 500 characters, no control characters"));
-    }
+    said_why(&body.reason)?;
     let reads = hub.reads();
     let doc = devices::find(&reads, &granted.principal, &id).await?;
     let stream = StreamId::Device(doc.state.id);
@@ -52,12 +51,19 @@ pub(crate) async fn give(
         trace_id: trace_id(&headers),
         ..command(stream, &ask, &granted.principal, &body.reason, hub.journal.clock().now())
     };
-    let answer = if respond_async(&headers) {
-        hub.journal.put(&command, hub.patience).await.and(Err(AskError::Pending))
-    } else {
-        hub.journal.ask(&command, hub.patience).await
-    };
-    respond(&hub, &command, answer).await
+    match put(&hub, &command, &headers).await? {
+        // There is no operation before the decision; the device shows what comes.
+        Came::Pending => Ok(pending(&command, format!("/api/v1/devices/{}", doc.state.id))),
+        Came::Decided(answer) => decided(&hub, &command, doc.state.id, &answer).await,
+    }
+}
+
+/// A reason is words for the history.
+pub(crate) fn said_why(reason: &str) -> Result<(), Problem> {
+    if reason.trim().is_empty() || reason.chars().count() > 500 || reason.chars().any(char::is_control) {
+        return Err(Problem::invalid("reason", "say why: 1 to 500 characters, no control characters"));
+    }
+    Ok(())
 }
 
 /// A command with the usual life, to be refined.
@@ -76,8 +82,24 @@ pub(crate) fn command(stream: StreamId, ask: &Ask, principal: &Principal, reason
     }
 }
 
-async fn respond(hub: &Hub, command: &Command, answer: Result<Answer, AskError>) -> Result<Response, Problem> {
+/// What came of a command that was put.
+pub(crate) enum Came {
+    /// Its decision.
+    Decided(Answer),
+    /// Nothing yet, or nobody waits.
+    Pending,
+}
+
+/// Puts a command and waits for its decision, unless the request asks not to.
+pub(crate) async fn put(hub: &Hub, command: &Command, headers: &HeaderMap) -> Result<Came, Problem> {
+    let answer = if respond_async(headers) {
+        hub.journal.put(command, hub.patience).await.and(Err(AskError::Pending))
+    } else {
+        hub.journal.ask(command, hub.patience).await
+    };
     match answer {
+        Ok(answer) => Ok(Came::Decided(answer)),
+        Err(AskError::Pending) => Ok(Came::Pending),
         Err(AskError::NotStored(why)) => {
             tracing::error!(why, "a command could not be stored");
             let detail = "the command could not be stored, and nothing will come of it; try again";
@@ -87,52 +109,68 @@ async fn respond(hub: &Hub, command: &Command, answer: Result<Answer, AskError>)
             let detail = "this Idempotency-Key was used for another request within 24 hours";
             Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail))
         }
-        Err(AskError::Pending) => {
-            let body = json!({"command": command.id.to_string(), "state": "pending",
-                "detail": "not decided yet; the same request with the same Idempotency-Key asks again without doing it twice"});
-            // There is no operation before the decision; the device shows what comes.
-            let StreamId::Device(id) = command.stream else { return Err(Problem::internal(&"a device's command has another stream")) };
-            let headers = [(header::LOCATION, format!("/api/v1/devices/{id}")), (header::RETRY_AFTER, "1".to_owned())];
-            Ok((StatusCode::ACCEPTED, headers, Json(body)).into_response())
-        }
-        Ok(answer) => decided(hub, command, &answer).await,
     }
 }
 
-async fn decided(hub: &Hub, command: &Command, answer: &Answer) -> Result<Response, Problem> {
-    let decided = &answer.decided;
-    let token = query::consistency_token(decided.at);
-    let outcome = &decided.outcome;
+/// 202: `location` shows what comes.
+pub(crate) fn pending(command: &Command, location: String) -> Response {
+    let body = json!({"command": command.id.to_string(), "state": "pending",
+        "detail": "not decided yet; the same request with the same Idempotency-Key asks again without doing it twice"});
+    let headers = [(header::LOCATION, location), (header::RETRY_AFTER, "1".to_owned())];
+    (StatusCode::ACCEPTED, headers, Json(body)).into_response()
+}
+
+/// Whether the decision grants what was asked, in earnest or in rehearsal; else the refusal as a problem.
+pub(crate) fn granted(command: &Command, answer: &Answer) -> Result<(), Problem> {
+    let (decided, outcome) = (&answer.decided, &answer.decided.outcome);
     let refused = outcome.kind == OutcomeKind::Rejected || (outcome.kind == OutcomeKind::Noted && outcome.code != "dry-run");
-    if refused {
-        let problem =
-            Problem::refused(outcome).with("decision", json!(decided.decision.to_string())).with("dry_run", json!(command.dry_run));
-        return Err(problem.header(query::CONSISTENCY, &token));
+    if !refused {
+        return Ok(());
     }
+    let problem = Problem::refused(outcome).with("decision", json!(decided.decision.to_string())).with("dry_run", json!(command.dry_run));
+    Err(problem.header(query::CONSISTENCY, &query::consistency_token(decided.at)))
+}
+
+/// Whether the read model shows the decision by now, which is waited for a little.
+pub(crate) async fn shown(reads: &Reads, answer: &Answer) -> bool {
+    reads.reached(answer.decided.at.0, answer.decided.at.1, SHOW_PATIENCE).await
+}
+
+/// Adds the decision's token, and the version as an ETag.
+pub(crate) fn stamped(mut response: Response, answer: &Answer) -> Response {
+    let decided = &answer.decided;
+    let headers = response.headers_mut();
+    if let (Ok(token), Ok(etag)) = (query::consistency_token(decided.at).parse(), format!("\"v{}\"", decided.version).parse()) {
+        headers.insert(query::CONSISTENCY, token);
+        headers.insert(header::ETAG, etag);
+    }
+    response
+}
+
+async fn decided(hub: &Hub, command: &Command, id: DeviceId, answer: &Answer) -> Result<Response, Problem> {
+    granted(command, answer)?;
+    let (decided, outcome) = (&answer.decided, &answer.decided.outcome);
     let reads = hub.reads();
-    let shown = reads.reached(decided.at.0, decided.at.1, SHOW_PATIENCE).await;
-    let StreamId::Device(id) = command.stream else { return Err(Problem::internal(&"a device's command has another stream")) };
-    let row = if shown { reads.device_row(id).await? } else { None };
+    let row = if shown(&reads, answer).await { reads.device_row(id).await? } else { None };
     let body = json!({
         "operation": decided.operation.map(|o| o.to_string()), "decision": decided.decision.to_string(), "repeated": answer.repeated,
         "dry_run": command.dry_run, "would": command.dry_run.then_some(&outcome.seen),
         "device": {"id": id.to_string(), "name": row.as_ref().map(|r| r.name.clone()), "phase": row.as_ref().and_then(|r| r.phase.clone()), "version": decided.version},
     });
-    let mut response = Json(body).into_response();
-    let headers = response.headers_mut();
-    if let (Ok(token), Ok(etag)) = (token.parse(), format!("\"v{}\"", decided.version).parse()) {
-        headers.insert(query::CONSISTENCY, token);
-        headers.insert(header::ETAG, etag);
-    }
-    Ok(response)
+    Ok(stamped(Json(body).into_response(), answer))
 }
 
 /// A repeat carries the same key and gets the same id, whoever answers it.
 pub(crate) fn command_id(principal: &Principal, path: &str, headers: &HeaderMap) -> Result<CommandId, Problem> {
+    command_id_of(principal, "POST", path, headers)
+}
+
+/// The same for any method.
+pub(crate) fn command_id_of(principal: &Principal, method: &str, path: &str, headers: &HeaderMap) -> Result<CommandId, Problem> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(CommandId(Uuid::new_v4())) };
     let key = key.to_str().ok().filter(|k| (1..=200).contains(&k.len()));
     let key = key.ok_or_else(|| Problem::invalid("Idempotency-Key", "1 to 200 visible characters"))?;
-    let name = format!("{}\n{}\nPOST\n{path}\n{key}", principal.client, principal.subject);
+    let name = format!("{}\n{}\n{method}\n{path}\n{key}", principal.client, principal.subject);
     Ok(CommandId(Uuid::new_v5(&fleet_schemas::NAMESPACE, name.as_bytes())))
 }
 
@@ -142,7 +180,7 @@ fn not_after(text: Option<&str>, now: Timestamp) -> Result<Timestamp, Problem> {
     if at > now && at.since(now) <= 24 * HOUR { Ok(at) } else { Err(Problem::invalid("not_after", "a time within the next 24 hours")) }
 }
 
-fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let version = value.to_str().ok().and_then(|v| v.strip_prefix("\"v")?.strip_suffix('"')?.parse().ok());
     version.filter(|v| *v <= i64::MAX as u64).map(Some).ok_or_else(|| Problem::invalid("If-Match", "an ETag of ours: \"v<version>\""))
@@ -153,7 +191,7 @@ fn respond_async(headers: &HeaderMap) -> bool {
 }
 
 /// The trace of W3C's `traceparent`.
-fn trace_id(headers: &HeaderMap) -> String {
+pub(crate) fn trace_id(headers: &HeaderMap) -> String {
     let id = headers.get("traceparent").and_then(|v| v.to_str().ok()).and_then(|v| v.split('-').nth(1));
     id.filter(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())).unwrap_or_default().to_owned()
 }

@@ -1,6 +1,7 @@
 //! The routes, one file per thing.
 
 mod admin;
+mod attention;
 mod baseline;
 mod body;
 mod commands;
@@ -16,6 +17,7 @@ mod past;
 mod query;
 mod sites;
 pub(crate) mod tokens;
+mod whoami;
 mod why;
 
 use crate::Problem;
@@ -36,6 +38,10 @@ pub(crate) fn routes() -> Routes {
         .get("/conditions", conditions::list)
         .get("/operations", operations::list)
         .get("/operations/{id}", operations::one)
+        .get("/whoami", whoami::whoami)
+        .get("/can-i", whoami::can_i)
+        .get("/attention", attention::list)
+        .post("/attention/{id}/acknowledge", attention::acknowledge)
         .get("/sites", sites::list)
         .get("/sites/{site}", sites::one)
         .get("/sites/{site}/baseline", baseline::preview)

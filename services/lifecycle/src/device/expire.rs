@@ -14,7 +14,7 @@ pub fn next_wait(device: &Device) -> Option<(Timestamp, Wait)> {
 }
 
 /// The source whose silence would make a deadline mean nothing.
-fn source_of(kind: WaitKind) -> Option<Source> {
+pub fn source_of(kind: WaitKind) -> Option<Source> {
     match kind {
         WaitKind::Drain | WaitKind::Schedulable => Some(Source::Slurm),
         WaitKind::HoldExpiry | WaitKind::MaintenanceEnd | WaitKind::Look => None,

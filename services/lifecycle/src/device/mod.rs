@@ -15,10 +15,10 @@ mod verbs;
 pub use decide::decide;
 pub use drain::{Drain, instruction};
 pub use evolve::evolve;
-pub use expire::{expire, next_wait};
+pub use expire::{expire, next_wait, source_of};
 pub use observe::observe;
 pub use plan::plan;
-pub use state::{Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
+pub use state::{Acknowledged, Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
 pub use verbs::SEVEN_DAYS;
 
 use fleet_schemas::Phase;

@@ -3,8 +3,8 @@
 use super::{decide::take, step::Step};
 use crate::Refusal;
 use fleet_schemas::{
-    Ask, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted, HoldPlaced, MINUTE, Maintain, Micros, OperationState, Phase,
-    PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
+    Ask, AttentionAcknowledged, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted, HoldPlaced, MINUTE, Maintain, Micros,
+    OperationState, Phase, PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
 };
 
 /// How long a drain may wait before it becomes an attention item.
@@ -27,6 +27,7 @@ pub(super) fn apply(step: &mut Step<'_>, ask: &Ask) -> Done {
         Ask::PlaceHold(a) => hold(step, a),
         Ask::LiftHold(a) => unhold(step, &a.name),
         Ask::Annotate(a) => annotate(step, &a.kind),
+        Ask::AcknowledgeAttention(a) => acknowledge(step, &a.name),
         Ask::NotBuilt(a) => Err(Refusal::not_available(&format!("`{}`", a.verb))),
         Ask::RegisterSite(_) | Ask::SetRoleProfile(_) | Ask::ClaimEpoch(_) => {
             let asked = fleet_schemas::verbs::name_of(ask).to_owned();
@@ -187,5 +188,20 @@ fn annotate(step: &mut Step<'_>, kind: &str) -> Done {
     let by = step.ctx.actor.subject.clone();
     step.emit(DriftAccepted { by: by.clone(), status });
     step.derive("NetboxLifecycleDrift", false, "Accepted", format!("accepted by {by}"));
+    Ok(())
+}
+
+/// Seen twice is seen.
+fn acknowledge(step: &mut Step<'_>, name: &str) -> Done {
+    let Some(item) = step.device.attention.get(name) else {
+        let names: Vec<_> = step.device.attention.keys().map(String::as_str).collect();
+        let seen = if names.is_empty() { "nothing waits for a person".to_owned() } else { names.join(", ") };
+        let expected = format!("an item named `{name}`");
+        return Err(Refusal::new("no-such-attention", "attention", expected, seen, "look at the list again"));
+    };
+    if item.acknowledged.is_none() {
+        let (by, reason) = (step.ctx.actor.subject.clone(), step.ctx.reason.to_owned());
+        step.emit(AttentionAcknowledged { name: name.into(), by, reason });
+    }
     Ok(())
 }

@@ -36,6 +36,7 @@ pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent
         | Ask::PlaceHold(_)
         | Ask::LiftHold(_)
         | Ask::Annotate(_)
+        | Ask::AcknowledgeAttention(_)
         | Ask::NotBuilt(_) => {
             let verb = verbs::name_of(ask).to_owned();
             Err(Refusal::new("wrong-stream", "stream", "a device", format!("`{verb}` for a site"), "name a device"))

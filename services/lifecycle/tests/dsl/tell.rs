@@ -67,6 +67,7 @@ impl Teller {
             DeviceEvent::WaitArmed(e) => format!("wait {} {} {}", e.wait, e.name, self.when(e.due)),
             DeviceEvent::DeadlineUnobservable(e) => format!("unobservable {}: {}", e.wait, e.source),
             DeviceEvent::DriftAccepted(e) => format!("drift accepted by {}: {}", e.by, e.status),
+            DeviceEvent::AttentionAcknowledged(e) => format!("{} acknowledged by {}", e.name, e.by),
             DeviceEvent::EditJudged(e) => format!("edit by {}: {}: {} {}", e.user, e.edit, e.verb, e.result).replace("  ", " "),
         }
     }

@@ -42,6 +42,7 @@ pub enum Verb {
     Maintain(Option<Micros>),
     Hold(&'static str, Option<Micros>),
     Unhold(&'static str),
+    Acknowledge(&'static str),
     Plain(&'static str),
 }
 
@@ -129,6 +130,7 @@ fn verb() -> impl Strategy<Value = Verb> {
         3 => prop::option::of(span()).prop_map(Verb::Maintain),
         2 => (name, prop::option::of(span())).prop_map(|(name, until)| Verb::Hold(name, until)),
         3 => prop::sample::select(&["a", "b"][..]).prop_map(Verb::Unhold),
+        4 => prop::sample::select(&["drain", "maintenance"][..]).prop_map(Verb::Acknowledge),
         10 => way.prop_map(Verb::Plain),
         2 => prop::sample::select(all).prop_map(Verb::Plain),
     ]
@@ -229,6 +231,7 @@ impl Verb {
             Self::Maintain(until) => until.map_or_else(maintain, |span| maintain_until(now.plus(span))),
             Self::Hold(name, until) => until.map_or_else(|| hold(name), |span| hold_until(name, now.plus(span))),
             Self::Unhold(name) => unhold(name),
+            Self::Acknowledge(name) => acknowledge(name),
             Self::Plain(name) => verbs::plain(name).unwrap(),
         }
     }
