@@ -4,7 +4,7 @@ use crate::db::{Db, Error};
 use crate::fold::{Changes, Fold, Known, freeze};
 use fleet_lifecycle::device::{TaskState, tenant_state};
 use fleet_lifecycle::{Device, Entity, Sense, condition_type};
-use fleet_schemas::{Effect, Status, StreamId};
+use fleet_schemas::{Effect, Severity, Status, StreamId};
 use serde_json::json;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use std::sync::Arc;
@@ -128,7 +128,9 @@ fn bad(device: &Device) -> String {
     let wrong = |c: &&fleet_lifecycle::device::Condition| match condition_type(&c.r#type).map(|t| t.sense) {
         Some(Sense::Readiness) => c.status != Status::True,
         Some(Sense::Problem) => c.status != Status::False,
-        Some(Sense::Fact) | None => false,
+        Some(Sense::Fact) => false,
+        // Of a type that a site registered: the decider gave it its severity, Info unless it stands the wrong way.
+        None => c.severity != Severity::Info,
     };
     let rows: Vec<_> = device
         .conditions

@@ -1,6 +1,9 @@
 //! What is asked. A command is accepted or rejected, with a stable code.
 
-use crate::{BootId, CommandId, Dhcp, Mode, Payload, Phase, Provisioner, Scheduler, SiteId, Source, StreamId, Then, Timestamp};
+use crate::{
+    BootId, ChangeSite, CommandId, Dhcp, LiftFreeze, Mode, Payload, Phase, PlaceFreeze, Provisioner, RegisterType, Scheduler, SiteId,
+    Source, StreamId, Then, Timestamp,
+};
 
 record! {
     /// Who asks, and how far that person's or program's right reaches.
@@ -201,6 +204,6 @@ payloads! {
     /// Any request.
     pub enum Ask {
         Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold, LiftHold, Annotate, AcknowledgeAttention, NotBuilt,
-        RegisterSite, SetRoleProfile, ClaimEpoch,
+        RegisterSite, SetRoleProfile, ClaimEpoch, ChangeSite, PlaceFreeze, LiftFreeze, RegisterType,
     }
 }

@@ -1,8 +1,9 @@
 //! What changed. Past tense; the only thing a state is folded from.
 
 use crate::{
-    BootId, ConditionReport, Effect, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile, SchedulerSection, Severity,
-    SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, Then, Timestamp, WaitKind,
+    BootId, ConditionReport, Effect, FreezeLifted, FreezePlaced, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile,
+    SchedulerSection, Severity, SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, TeamsSet, Then, Timestamp,
+    TypeRegistered, WaitKind,
 };
 
 record! {
@@ -345,7 +346,9 @@ record! {
 
 payloads! {
     /// What can happen to a site.
-    pub enum SiteEvent { SiteRegistered, RoleProfileSet, EpochGranted, FreshnessChanged, LooksFailing }
+    pub enum SiteEvent {
+        SiteRegistered, RoleProfileSet, EpochGranted, FreshnessChanged, LooksFailing, TeamsSet, FreezePlaced, FreezeLifted, TypeRegistered,
+    }
 }
 
 /// Any event.

@@ -185,6 +185,10 @@ pub fn name_of(ask: &Ask) -> &str {
         Ask::RegisterSite(_) => "register-site",
         Ask::SetRoleProfile(_) => "set-role-profile",
         Ask::ClaimEpoch(_) => "claim-epoch",
+        Ask::ChangeSite(_) => "change-site",
+        Ask::PlaceFreeze(_) => "freeze",
+        Ask::LiftFreeze(_) => "unfreeze",
+        Ask::RegisterType(_) => "register-type",
     }
 }
 

@@ -237,6 +237,17 @@ words! {
         MaintenanceEnd = "maintenance-end",
         /// The next look at a source.
         Look = "look",
+        /// A freeze's expiry.
+        FreezeEnd = "freeze-end",
+    }
+    /// Which status of a condition is the good one, and how it acts.
+    Sense {
+        /// True is good. Acts only at the edges that name it, there also by absence.
+        Readiness = "readiness",
+        /// True is bad. Acts only through its effects.
+        Problem = "problem",
+        /// Neither is good: a fact that something else rests on.
+        Fact = "fact",
     }
     /// What installs a role's machines.
     Provisioner {

@@ -10,6 +10,7 @@ mod fmctl;
 mod past;
 mod rebuild;
 mod scenarios;
+mod settings;
 mod tidy;
 #[allow(dead_code, reason = "shared with the journal's own tests, which use all of it")]
 #[path = "../../services/journal/tests/journal/world.rs"]

@@ -35,6 +35,10 @@ macro_rules! every_record {
             RegisterSite,
             SetRoleProfile,
             ClaimEpoch,
+            ChangeSite,
+            PlaceFreeze,
+            LiftFreeze,
+            RegisterType,
             InventoryChanged,
             DeviceMoved,
             PhaseChanged,
@@ -62,7 +66,11 @@ macro_rules! every_record {
             RoleProfileSet,
             EpochGranted,
             FreshnessChanged,
-            LooksFailing
+            LooksFailing,
+            TeamsSet,
+            FreezePlaced,
+            FreezeLifted,
+            TypeRegistered
         )
     };
 }

@@ -69,6 +69,15 @@ fn site(event: &SiteEvent) -> String {
         SiteEvent::EpochGranted(e) => format!("{} got epoch {}", e.source, e.epoch),
         SiteEvent::FreshnessChanged(e) if e.fresh => format!("{} is fresh", e.source),
         SiteEvent::FreshnessChanged(e) => format!("{} is stale: {}", e.source, e.message),
+        SiteEvent::TeamsSet(e) => {
+            let team = |t: &Option<String>| t.clone().unwrap_or_else(|| "nobody".into());
+            let sources = e.sources.iter().map(|t| format!("{} by {}", t.source, team(&t.team)));
+            let all: Vec<_> = sources.chain(e.roles.iter().map(|t| format!("role {} by {}", t.role, team(&t.team)))).collect();
+            format!("answered for: {}", all.join(", "))
+        }
+        SiteEvent::FreezePlaced(e) => format!("freeze `{}` by {}: {}", e.name, e.by, e.reason),
+        SiteEvent::FreezeLifted(e) => format!("freeze `{}` lifted by {}", e.name, e.by),
+        SiteEvent::TypeRegistered(e) => format!("type {} registered: {}", e.definition.name, e.definition.about),
         SiteEvent::LooksFailing(e) => match e.fault {
             Some(fault) => format!("looks at {} fail ({fault}): {}", e.source, e.message),
             None => format!("looks at {} work again", e.source),

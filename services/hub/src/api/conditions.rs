@@ -52,11 +52,14 @@ pub(crate) async fn list(
 fn item(r: &ConditionRow, reference: &Reference, now: Timestamp) -> Value {
     let site = r.site.parse::<SiteId>().ok();
     let source = r.source.parse::<Source>().ok();
-    let stale = matches!((&site, source), (Some(site), Some(source)) if !reference.fresh(site, source));
+    let silent = matches!((&site, source), (Some(site), Some(source)) if !reference.fresh(site, source));
+    let over = site.as_ref().is_some_and(|s| render::expired(&r.r#type, s, r.observed_at, reference, now));
+    let stale = silent || over;
+    let reason = if over { render::EXPIRED } else { r.reason.as_str() };
     json!({
         "device": r.device.to_string(), "name": r.name, "type": r.r#type, "subject": r.subject,
-        "status": if stale { "Unknown" } else { &r.status }, "said": stale.then_some(&r.status), "reason": r.reason, "message": r.message,
-        "severity": r.severity, "source": r.source, "site": r.site, "bad": render::is_bad(&r.r#type, if stale { "Unknown" } else { &r.status }),
+        "status": if stale { "Unknown" } else { &r.status }, "said": stale.then_some(&r.status), "reason": reason, "message": r.message,
+        "severity": r.severity, "source": r.source, "site": r.site, "bad": render::is_bad(&r.r#type, if stale { "Unknown" } else { &r.status }, &r.severity),
         "observed_at": r.observed_at.to_string(), "last_transition_at": r.last_transition_at.to_string(),
         "age_seconds": now.since(r.observed_at) / fleet_schemas::SECOND,
     })

@@ -15,6 +15,7 @@ mod named;
 mod operations;
 mod past;
 mod query;
+mod site;
 mod sites;
 pub(crate) mod tokens;
 mod whoami;
@@ -47,6 +48,7 @@ pub(crate) fn routes() -> Routes {
         .get("/sites/{site}/baseline", baseline::preview)
         .get("/admin/parked", admin::parked)
         .get("/admin/projections", admin::projections)
+        .merge(site::routes())
 }
 
 /// Those that take as long as there is to do: nothing ends them from outside.

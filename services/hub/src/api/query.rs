@@ -100,6 +100,10 @@ pub(crate) fn site_id(text: &str) -> Result<SiteId, Problem> {
 
 /// A JSON body; what does not fit is named by its path.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // A list would be taken for the fields in their order.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::invalid("body", "an object is expected, not a list"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut reader);
     let value = read.map_err(|e| {

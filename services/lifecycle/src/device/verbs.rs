@@ -29,7 +29,13 @@ pub(super) fn apply(step: &mut Step<'_>, ask: &Ask) -> Done {
         Ask::Annotate(a) => annotate(step, &a.kind),
         Ask::AcknowledgeAttention(a) => acknowledge(step, &a.name),
         Ask::NotBuilt(a) => Err(Refusal::not_available(&format!("`{}`", a.verb))),
-        Ask::RegisterSite(_) | Ask::SetRoleProfile(_) | Ask::ClaimEpoch(_) => {
+        Ask::RegisterSite(_)
+        | Ask::SetRoleProfile(_)
+        | Ask::ClaimEpoch(_)
+        | Ask::ChangeSite(_)
+        | Ask::PlaceFreeze(_)
+        | Ask::LiftFreeze(_)
+        | Ask::RegisterType(_) => {
             let asked = fleet_schemas::verbs::name_of(ask).to_owned();
             Err(Refusal::new("wrong-stream", "stream", "a site", format!("`{asked}` for a device"), "name a site"))
         }
