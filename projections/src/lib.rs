@@ -10,11 +10,12 @@ mod generations;
 mod parked;
 mod projector;
 mod queries;
+mod shelf;
 mod write;
 
 pub use compare::Difference;
 pub use db::{Db, Error};
-pub use generations::{Generations, Rebuilt};
+pub use generations::{Generation, Generations, Rebuilt, Unturned};
 pub use projector::{Progress, Projector, Standing};
 pub use queries::{
     AttentionFilter, AttentionRow, ConditionFilter, ConditionRow, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, Key, ListCursor,

@@ -181,6 +181,13 @@ words! {
         /// Ended by a later request.
         Cancelled = "cancelled",
     }
+    /// What became of a parked input.
+    Closing {
+        /// Its bytes were put back on their topic.
+        Replayed = "replayed",
+        /// A person let it be.
+        Discarded = "discarded",
+    }
     /// Kind of a decision's outcome.
     OutcomeKind {
         /// A request was granted.

@@ -7,6 +7,7 @@ mod attention;
 mod documents;
 mod filters;
 mod fmctl;
+mod generations;
 mod past;
 mod rebuild;
 mod scenarios;

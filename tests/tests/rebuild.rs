@@ -9,14 +9,14 @@ use rand::{Rng, SeedableRng};
 use std::{collections::VecDeque, ops::Range, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 
-async fn generations(folder: &Path, log: Arc<dyn EventLog>) -> Result<Arc<Generations>, Error> {
+pub(crate) async fn generations(folder: &Path, log: Arc<dyn EventLog>) -> Result<Arc<Generations>, Error> {
     let topics = Topics::embedded();
     let journal = (0..topics.partitions).map(|p| topics.at(topics::JOURNAL, p)).collect();
     Ok(Arc::new(Generations::open(folder, log, journal, topics.at(topics::PARKED, 0)).await?))
 }
 
 /// A fleet with some history: service, drains, maintenance, holds, a refusal, a move, a device that NetBox deleted.
-async fn history(world: &World) {
+pub(crate) async fn history(world: &World) {
     world.site().await;
     for i in 1..=12 {
         world.in_service(i).await;
@@ -40,7 +40,7 @@ async fn history(world: &World) {
     .await;
 }
 
-async fn caught_up(generations: &Generations, world: &World) {
+pub(crate) async fn caught_up(generations: &Generations, world: &World) {
     for partition in 0..5 {
         let end = world.log.bounds(Topics::embedded().at(topics::JOURNAL, partition)).await.unwrap().end;
         let reads = generations.reads().borrow().clone();
@@ -108,7 +108,7 @@ async fn a_rebuild_that_differs_says_where_and_does_not_flip() {
     assert!(generations.rebuild(true).await.unwrap().flipped);
 }
 
-fn cancelled() -> tokio_util::sync::CancellationToken {
+pub(crate) fn cancelled() -> tokio_util::sync::CancellationToken {
     let cancel = tokio_util::sync::CancellationToken::new();
     cancel.cancel();
     cancel

@@ -103,6 +103,10 @@ CREATE TABLE parked (
     parked_by TEXT NOT NULL,
     why       TEXT NOT NULL,
     parked_at INTEGER NOT NULL,
+    closing   TEXT,                        -- replayed, discarded; nothing = it waits for a person
+    closed_by TEXT,
+    closed_reason TEXT,
+    closed_at INTEGER,
     PRIMARY KEY (topic, partition, offset)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE parked_position (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL) STRICT;

@@ -14,6 +14,7 @@ macro_rules! every_record {
             Command,
             Observation,
             Parked,
+            ParkedClosed,
             NetboxDeviceSeen,
             NetboxDeviceGone,
             SlurmNodeSeen,

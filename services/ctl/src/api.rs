@@ -9,6 +9,8 @@ use std::{cell::RefCell, time::Duration};
 
 /// A call takes no longer than the hub's own limit and a little.
 const LIMIT: Duration = Duration::from_secs(70);
+/// A rebuild takes as long as there is to do.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// The API of one hub.
 pub struct Api {
@@ -44,7 +46,16 @@ impl Api {
 
     /// POST below `/api/v1`, with a key that makes a repeat of the same request harmless.
     pub async fn post(&self, segments: &[&str], body: &Value, headers: &[(&str, String)]) -> Result<Answer, Failure> {
-        let request = self.client.request(Method::POST, self.url(&path(segments)?)).json(body);
+        self.post_within(LIMIT, segments, body, headers).await
+    }
+
+    /// The same, for the few calls that take as long as there is to do.
+    pub async fn post_patiently(&self, segments: &[&str], body: &Value) -> Result<Answer, Failure> {
+        self.post_within(PATIENCE, segments, body, &[]).await
+    }
+
+    async fn post_within(&self, limit: Duration, segments: &[&str], body: &Value, headers: &[(&str, String)]) -> Result<Answer, Failure> {
+        let request = self.client.request(Method::POST, self.url(&path(segments)?)).timeout(limit).json(body);
         let mut request = request.header("idempotency-key", uuid::Uuid::new_v4().to_string());
         for (name, value) in headers {
             request = request.header(*name, value);

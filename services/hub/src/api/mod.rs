@@ -13,6 +13,7 @@ mod history;
 mod listing;
 mod named;
 mod operations;
+mod parked;
 mod past;
 mod query;
 mod site;
@@ -46,7 +47,13 @@ pub(crate) fn routes() -> Routes {
         .get("/sites", sites::list)
         .get("/sites/{site}", sites::one)
         .get("/sites/{site}/baseline", baseline::preview)
-        .get("/admin/parked", admin::parked)
+        .get("/admin/parked", parked::list)
+        .get("/admin/parked/{id}", parked::one)
+        .post("/admin/parked/{id}/replay", parked::replay)
+        .post("/admin/parked/{id}/discard", parked::discard)
+        .post("/admin/projections/flip", admin::flip)
+        .post("/admin/projections/rollback", admin::roll_back)
+        .post("/admin/projections/drop", admin::drop_standby)
         .get("/admin/projections", admin::projections)
         .merge(site::routes())
 }
