@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
+mod access;
 mod api;
 mod attention;
 mod documents;
 mod filters;
 mod fmctl;
 mod generations;
+mod openapi;
 mod past;
 mod rebuild;
 mod scenarios;

@@ -7,6 +7,7 @@ mod body;
 mod commands;
 mod conditions;
 mod devices;
+pub(crate) mod docs;
 mod filter;
 pub(crate) mod health;
 mod history;
@@ -24,43 +25,153 @@ mod why;
 
 use crate::Problem;
 use crate::access::Routes;
+use crate::openapi::op;
 use axum::{extract::MatchedPath, extract::Request, http::Method, http::StatusCode, http::Uri, middleware::Next, response::Response};
 use std::time::Instant;
 
-/// Every route that needs a scope.
+/// Every route that needs a token and ends in time.
 pub(crate) fn routes() -> Routes {
+    let at = "as it was believed at this time (RFC 3339)";
     Routes::default()
-        .get("/devices", devices::list)
-        .get("/devices/{id}", devices::one)
-        .get("/devices/{id}/why", why::why)
-        .get("/devices/{id}/history", history::history)
-        .get("/devices/{id}/timeline", history::timeline)
-        .get("/devices/{id}/conditions", conditions::of_device)
-        .post("/devices/{id}/commands", commands::give)
-        .get("/conditions", conditions::list)
-        .get("/operations", operations::list)
-        .get("/operations/{id}", operations::one)
-        .get("/whoami", whoami::whoami)
-        .get("/can-i", whoami::can_i)
-        .get("/attention", attention::list)
-        .post("/attention/{id}/acknowledge", attention::acknowledge)
-        .get("/sites", sites::list)
-        .get("/sites/{site}", sites::one)
-        .get("/sites/{site}/baseline", baseline::preview)
-        .get("/admin/parked", parked::list)
-        .get("/admin/parked/{id}", parked::one)
-        .post("/admin/parked/{id}/replay", parked::replay)
-        .post("/admin/parked/{id}/discard", parked::discard)
-        .post("/admin/projections/flip", admin::flip)
-        .post("/admin/projections/rollback", admin::roll_back)
-        .post("/admin/projections/drop", admin::drop_standby)
-        .get("/admin/projections", admin::projections)
+        .get("/devices", op("listDevices", "Devices").list("DeviceItem"), devices::list)
+        .get(
+            "/devices/{id}",
+            op("getDevice", "A device whole")
+                .query("fields", "string", "only these sections, separated by commas")
+                .query("at", "time", at)
+                .query("version", "int", "as it was at this version")
+                .reads()
+                .ok("Device")
+                .problems(&[409]),
+            devices::one,
+        )
+        .get(
+            "/devices/{id}/why",
+            op("getWhy", "What a device waits for, and what may be asked of it now")
+                .reads()
+                .ok("{id:uuid name:string phase:string? version:int waiting_for:[Waiting] plans:[Plan] verbs:[Verdict]}")
+                .problems(&[409]),
+            why::why,
+        )
+        .get("/devices/{id}/history", op("listHistory", "The decisions on a device").pages("Decision").problems(&[409]), history::history)
+        .get(
+            "/devices/{id}/timeline",
+            op("listTimeline", "What happened to a device, in words").pages("Entry").problems(&[409]),
+            history::timeline,
+        )
+        .get(
+            "/devices/{id}/conditions",
+            op("listConditionsOfDevice", "The conditions of a device")
+                .query("at", "time", at)
+                .reads()
+                .ok("{items:[Condition] next_cursor:string? meta:Meta at*:time}")
+                .problems(&[409]),
+            conditions::of_device,
+        )
+        .post(
+            "/devices/{id}/commands",
+            op("giveCommand", "Gives a device a command of the lifecycle")
+                .body("{command:string reason:string params*:object dry_run*:bool not_after*:time?}")
+                .decides()
+                .ok("Decided"),
+            commands::give,
+        )
+        .get("/conditions", op("listConditions", "Conditions over the fleet").list("Condition"), conditions::list)
+        .get(
+            "/operations",
+            op("listOperations", "What commands came to")
+                .query("device", "string", "only of this device")
+                .query("state", "string", "only in this state")
+                .list("Operation")
+                .problems(&[404, 409]),
+            operations::list,
+        )
+        .get(
+            "/operations/{id}",
+            op("getOperation", "One operation").query("fields", "string", "only these, separated by commas").reads().ok("Operation"),
+            operations::one,
+        )
+        .get("/attention", op("listAttention", "Whatever waits for a person").list("AttentionItem"), attention::list)
+        .post(
+            "/attention/{id}/acknowledge",
+            op("acknowledgeAttention", "Says that somebody has seen it")
+                .body("{reason:string}")
+                .decides()
+                .ok("{id:string decision:uuid repeated:bool version:int}"),
+            attention::acknowledge,
+        )
+        .get(
+            "/whoami",
+            op("whoami", "What the token says of its holder").ok("{subject:string client:string scopes:[string] sites:[string]}"),
+            whoami::whoami,
+        )
+        .get(
+            "/can-i",
+            op("canI", "Whether the token allows something")
+                .needs("scope", "string", "the scope")
+                .query("site", "string", "at this site")
+                .ok("{allowed:bool scope:string site:string? because:string}"),
+            whoami::can_i,
+        )
+        .get("/sites", op("listSites", "Sites").reads().ok("{items:[SiteItem] next_cursor:string? meta:Meta}"), sites::list)
+        .get("/sites/{site}", op("getSite", "A site with all it is set to").reads().ok("Site"), sites::one)
+        .get(
+            "/sites/{site}/baseline",
+            op("previewBaseline", "What already runs, and the phase that it would get").reads().ok(
+                "{site_id:string items:[{id:uuid name:string phase:string? evidence:[string] problem:string?}] proposed:int undecided:int}",
+            ),
+            baseline::preview,
+        )
         .merge(site::routes())
+        .merge(admin_routes())
+}
+
+fn admin_routes() -> Routes {
+    let closed = "{id:string how:string by:string at:time}";
+    let turns = |id, summary| op(id, summary).ok("Generations").problems(&[409]);
+    Routes::default()
+        .get(
+            "/admin/parked",
+            op("listParked", "Input that could not be used")
+                .query("limit", "int", "1 to 500; 50 where absent")
+                .query("closed", "bool", "those that somebody replayed or discarded")
+                .ok("{items:[Parked]}"),
+            parked::list,
+        )
+        .get("/admin/parked/{id}", op("getParked", "One of them").ok("Parked"), parked::one)
+        .post(
+            "/admin/parked/{id}/replay",
+            op("replayParked", "Puts its bytes back on their topic").body("{reason:string}").ok(closed).problems(&[409]),
+            parked::replay,
+        )
+        .post(
+            "/admin/parked/{id}/discard",
+            op("discardParked", "Lets it be").body("{reason:string}").ok(closed).problems(&[409]),
+            parked::discard,
+        )
+        .get("/admin/projections", op("listGenerations", "The generations of the read model").ok("Generations"), admin::projections)
+        .post("/admin/projections/flip", turns("flipGeneration", "Lets the newer one serve"), admin::flip)
+        .post("/admin/projections/rollback", turns("rollBackGeneration", "Lets the older one serve again"), admin::roll_back)
+        .post("/admin/projections/drop", turns("dropGeneration", "Drops the one that does not serve"), admin::drop_standby)
 }
 
 /// Those that take as long as there is to do: nothing ends them from outside.
 pub(crate) fn long_routes() -> Routes {
-    Routes::default().post("/sites/{site}/baseline", baseline::confirm).post("/admin/projections/rebuild", admin::rebuild)
+    Routes::default()
+        .post(
+            "/sites/{site}/baseline",
+            op("confirmBaseline", "Gives devices that already run their phase")
+                .body("{devices:[{id:uuid phase:string}] reason:string}")
+                .ok("{accepted:int refused:int pending:int items:[{id:uuid result:string phase*:string version*:int code*:string detail*:string}]}"),
+            baseline::confirm,
+        )
+        .post(
+            "/admin/projections/rebuild",
+            op("rebuildGeneration", "Fills a new generation from the journal, compares, and flips").body("{flip_anyway*:bool}").ok(
+                "{generation:int decisions:int devices:int seconds:number equal:bool differences:[{table:string served:string? rebuilt:string?}] flipped:bool}",
+            ),
+            admin::rebuild,
+        )
 }
 
 pub(crate) async fn not_found(uri: Uri) -> Problem {

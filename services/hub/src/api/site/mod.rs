@@ -8,13 +8,46 @@ mod types;
 mod writing;
 
 use crate::access::Routes;
+use crate::openapi::{Operation, op};
+
+/// A change of a site: how it is asked for, and what comes of it.
+fn changes(id: &'static str, summary: &'static str) -> Operation {
+    op(id, summary)
+        .query("reason", "string", "why; it stands in the history")
+        .query("dry_run", "bool", "decide, say what would happen, change nothing")
+        .decides()
+}
 
 pub(crate) fn routes() -> Routes {
     let both = |path: &str| [format!("/sites/{{site}}{path}"), format!("/sites/{{site}}{path}/")];
-    let routes = Routes::default().patch("/sites/{site}", change::change);
-    let routes = both("/role-profiles").iter().fold(routes, |r, path| r.get(path, profiles::list));
-    let routes = both("/role-profiles/{role}").iter().fold(routes, |r, path| r.get(path, profiles::one).patch(path, profiles::change));
-    let routes = both("/freezes").iter().fold(routes, |r, path| r.get(path, freezes::list).post(path, freezes::place));
-    let routes = both("/freezes/{name}").iter().fold(routes, |r, path| r.delete(path, freezes::lift));
-    both("/type-registry").iter().fold(routes, |r, path| r.get(path, types::list).post(path, types::register))
+    let site = changes("changeSite", "Modes per source, and who answers for what")
+        .body("{modes*:<string> owners*:OwnersPatch}")
+        .ok("{site_id*:string dry_run*:bool}");
+    let profile = changes("changeRoleProfile", "How much of the lifecycle applies to a role's devices")
+        .body("{provisioner*:string scheduler*:string dhcp*:string workload_proofs*:[string] bom*:string? firmware*:string? validation*:string? burn_in*:string?}")
+        .ok("{role*:string dry_run*:bool}");
+    let freeze = changes("placeFreeze", "Lets nothing at the site advance")
+        .body("{name:string reason:string until*:time?}")
+        .ok("Rehearsal")
+        .answer(201, "{name:string}");
+    let lift = changes("liftFreeze", "Lifts a freeze").ok("{items*:[Freeze] dry_run*:bool}");
+    let register = changes("registerType", "A type of condition that programs outside may state")
+        .body("{name:string sense:string effects*:[string] severity:string ttl_seconds*:int? writers:[string] about:string}")
+        .ok("Rehearsal")
+        .answer(201, "{name:string}");
+    let routes = Routes::default().patch("/sites/{site}", site, change::change);
+    let list = op("listRoleProfiles", "The profiles of a site").reads().ok("{items:[RoleProfile]}");
+    let routes = both("/role-profiles").iter().fold(routes, |r, path| r.get(path, list.clone(), profiles::list));
+    let one = op("getRoleProfile", "A role's profile").reads().ok("RoleProfile");
+    let routes = both("/role-profiles/{role}")
+        .iter()
+        .fold(routes, |r, path| r.get(path, one.clone(), profiles::one).patch(path, profile.clone(), profiles::change));
+    let list = op("listFreezes", "The freezes that stand at a site").reads().ok("{items:[Freeze]}");
+    let routes =
+        both("/freezes").iter().fold(routes, |r, path| r.get(path, list.clone(), freezes::list).post(path, freeze.clone(), freezes::place));
+    let routes = both("/freezes/{name}").iter().fold(routes, |r, path| r.delete(path, lift.clone(), freezes::lift));
+    let list = op("listTypes", "What types of conditions mean at a site").reads().ok("{items:[ConditionType]}");
+    both("/type-registry")
+        .iter()
+        .fold(routes, |r, path| r.get(path, list.clone(), types::list).post(path, register.clone(), types::register))
 }
