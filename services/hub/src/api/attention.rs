@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const LIST: listing::Kind = listing::Kind {
+pub(super) const LIST: listing::Kind = listing::Kind {
     fields: ATTENTION_FIELDS,
     sort: AttentionRow::sort,
     shows: &["id", "device", "name", "site", "role", "item", "why", "since", "owner", "ways_out", "acknowledged"],

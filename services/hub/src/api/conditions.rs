@@ -10,7 +10,7 @@ use fleet_schemas::{SiteId, Source, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const LIST: listing::Kind = listing::Kind {
+pub(super) const LIST: listing::Kind = listing::Kind {
     fields: CONDITION_FIELDS,
     sort: ConditionRow::sort,
     shows: &[

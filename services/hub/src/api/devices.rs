@@ -7,14 +7,14 @@ use axum::{Json, extract::State, http::HeaderMap, http::Uri, http::header, respo
 use fleet_projections::{DeviceDoc, DeviceFilter, DeviceRow, Reads, filter::DEVICE_FIELDS};
 use std::sync::Arc;
 
-const LIST: listing::Kind = listing::Kind {
+pub(super) const LIST: listing::Kind = listing::Kind {
     fields: DEVICE_FIELDS,
     sort: DeviceRow::sort,
     shows: &["id", "name", "site", "role", "phase", "owner", "tenant_state", "rack", "conditions_bad", "updated_at", "version"],
 };
 
 /// The sections of one device.
-const SECTIONS: &[&str] = &[
+pub(super) const SECTIONS: &[&str] = &[
     "id",
     "name",
     "version",

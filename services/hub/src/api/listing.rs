@@ -23,6 +23,13 @@ pub(crate) struct Kind {
     pub(crate) shows: &'static [&'static str],
 }
 
+impl Kind {
+    /// The names of the fields that it can be ordered by.
+    pub(crate) fn orders(&self) -> Vec<&'static str> {
+        self.fields.iter().filter(|f| f.orders()).map(|f| f.name).collect()
+    }
+}
+
 /// What was asked.
 pub(crate) struct Asked {
     pub(crate) matching: Option<Expr>,

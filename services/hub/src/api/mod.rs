@@ -33,11 +33,11 @@ use std::time::Instant;
 pub(crate) fn routes() -> Routes {
     let at = "as it was believed at this time (RFC 3339)";
     Routes::default()
-        .get("/devices", op("listDevices", "Devices").list("DeviceItem"), devices::list)
+        .get("/devices", op("listDevices", "Devices").list("DeviceItem", &devices::LIST.orders(), devices::LIST.shows), devices::list)
         .get(
             "/devices/{id}",
             op("getDevice", "A device whole")
-                .query("fields", "string", "only these sections, separated by commas")
+                .picks(devices::SECTIONS)
                 .query("at", "time", at)
                 .query("version", "int", "as it was at this version")
                 .reads()
@@ -71,31 +71,35 @@ pub(crate) fn routes() -> Routes {
         .post(
             "/devices/{id}/commands",
             op("giveCommand", "Gives a device a command of the lifecycle")
-                .body("{command:string reason:string params*:object dry_run*:bool not_after*:time?}")
+                .body(&format!("{{command:({}) reason:reason params*:object dry_run*:bool not_after*:time?}}", verbs()))
                 .decides()
                 .ok("Decided"),
             commands::give,
         )
-        .get("/conditions", op("listConditions", "Conditions over the fleet").list("Condition"), conditions::list)
+        .get(
+            "/conditions",
+            op("listConditions", "Conditions over the fleet").list("Condition", &conditions::LIST.orders(), conditions::LIST.shows),
+            conditions::list,
+        )
         .get(
             "/operations",
             op("listOperations", "What commands came to")
                 .query("device", "string", "only of this device")
-                .query("state", "string", "only in this state")
-                .list("Operation")
+                .query("state", "(running|succeeded|failed|cancelled)", "only in this state")
+                .list("Operation", &operations::LIST.orders(), operations::LIST.shows)
                 .problems(&[404, 409]),
             operations::list,
         )
+        .get("/operations/{id}", op("getOperation", "One operation").picks(operations::LIST.shows).reads().ok("Operation"), operations::one)
         .get(
-            "/operations/{id}",
-            op("getOperation", "One operation").query("fields", "string", "only these, separated by commas").reads().ok("Operation"),
-            operations::one,
+            "/attention",
+            op("listAttention", "Whatever waits for a person").list("AttentionItem", &attention::LIST.orders(), attention::LIST.shows),
+            attention::list,
         )
-        .get("/attention", op("listAttention", "Whatever waits for a person").list("AttentionItem"), attention::list)
         .post(
             "/attention/{id}/acknowledge",
             op("acknowledgeAttention", "Says that somebody has seen it")
-                .body("{reason:string}")
+                .body("{reason:reason}")
                 .decides()
                 .ok("{id:string decision:uuid repeated:bool version:int}"),
             attention::acknowledge,
@@ -126,6 +130,10 @@ pub(crate) fn routes() -> Routes {
         .merge(admin_routes())
 }
 
+fn verbs() -> String {
+    fleet_schemas::verbs::TABLE.iter().map(|v| v.name).collect::<Vec<_>>().join("|")
+}
+
 fn admin_routes() -> Routes {
     let closed = "{id:string how:string by:string at:time}";
     let turns = |id, summary| op(id, summary).ok("Generations").problems(&[409]);
@@ -133,7 +141,7 @@ fn admin_routes() -> Routes {
         .get(
             "/admin/parked",
             op("listParked", "Input that could not be used")
-                .query("limit", "int", "1 to 500; 50 where absent")
+                .limited()
                 .query("closed", "bool", "those that somebody replayed or discarded")
                 .ok("{items:[Parked]}"),
             parked::list,
@@ -141,12 +149,12 @@ fn admin_routes() -> Routes {
         .get("/admin/parked/{id}", op("getParked", "One of them").ok("Parked"), parked::one)
         .post(
             "/admin/parked/{id}/replay",
-            op("replayParked", "Puts its bytes back on their topic").body("{reason:string}").ok(closed).problems(&[409]),
+            op("replayParked", "Puts its bytes back on their topic").body("{reason:reason}").ok(closed).problems(&[409]),
             parked::replay,
         )
         .post(
             "/admin/parked/{id}/discard",
-            op("discardParked", "Lets it be").body("{reason:string}").ok(closed).problems(&[409]),
+            op("discardParked", "Lets it be").body("{reason:reason}").ok(closed).problems(&[409]),
             parked::discard,
         )
         .get("/admin/projections", op("listGenerations", "The generations of the read model").ok("Generations"), admin::projections)
@@ -161,7 +169,7 @@ pub(crate) fn long_routes() -> Routes {
         .post(
             "/sites/{site}/baseline",
             op("confirmBaseline", "Gives devices that already run their phase")
-                .body("{devices:[{id:uuid phase:string}] reason:string}")
+                .body("{devices:[{id:uuid phase:string}] reason:reason}")
                 .ok("{accepted:int refused:int pending:int items:[{id:uuid result:string phase*:string version*:int code*:string detail*:string}]}"),
             baseline::confirm,
         )

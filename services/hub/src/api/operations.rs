@@ -9,7 +9,7 @@ use fleet_schemas::{OperationId, OperationState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const LIST: listing::Kind = listing::Kind {
+pub(super) const LIST: listing::Kind = listing::Kind {
     fields: OPERATION_FIELDS,
     sort: OperationRow::sort,
     shows: &["id", "device", "name", "site", "verb", "state", "by", "reason", "message", "started_at", "ended_at", "deadline"],

@@ -35,8 +35,13 @@ impl Operation {
         self.param("query", name, schema(shape), true, about)
     }
 
-    fn header(self, name: &str, about: &str) -> Self {
-        self.param("header", name, json!({"type": "string"}), false, about)
+    fn header(self, name: &str, schema: Value, about: &str) -> Self {
+        self.param("header", name, schema, false, about)
+    }
+
+    /// Adds a query parameter with a schema of its own.
+    fn asked(self, name: &str, schema: Value, about: &str) -> Self {
+        self.param("query", name, schema, false, about)
     }
 
     fn param(mut self, place: &str, name: &str, schema: Value, required: bool, about: &str) -> Self {
@@ -88,21 +93,38 @@ impl Operation {
 
     /// Reads the read model, and can wait for what a write's token names.
     pub fn reads(self) -> Self {
-        self.header("Fleet-Consistency-Token", "waits until the read model has the decision that this token came with")
+        self.header(
+            "Fleet-Consistency-Token",
+            json!({"type": "string"}),
+            "waits until the read model has the decision that this token came with",
+        )
     }
 
-    /// A list that is asked by filter and order.
-    pub fn list(self, item: &str) -> Self {
+    /// A list that is asked by filter and order: by these fields, and of its items these are shown.
+    pub fn list(self, item: &str, fields: &[&str], shows: &[&str]) -> Self {
+        let order = json!({"type": "string", "pattern": format!("^({})( asc| desc)?$", fields.join("|"))});
         self.query("filter", "string", "an expression over the list's fields, see docs/API.md")
-            .query("order_by", "string", "a field, and perhaps `desc`")
+            .asked("order_by", order, "a field, and perhaps `desc`")
             .query("count", "bool", "adds `total`")
-            .query("fields", "string", "of each item only these, separated by commas")
+            .picks(shows)
             .pages(item)
+    }
+
+    /// Shows of a thing only what is asked for.
+    pub fn picks(self, shows: &[&str]) -> Self {
+        let names = shows.join("|");
+        let schema = json!({"type": "string", "pattern": format!("^({names})(,({names}))*$")});
+        self.asked("fields", schema, "only these, separated by commas")
+    }
+
+    /// At most so many lines.
+    pub fn limited(self) -> Self {
+        self.asked("limit", json!({"type": "integer", "minimum": 1, "maximum": 500, "default": 50}), "lines of a page")
     }
 
     /// A list in pages.
     pub fn pages(self, item: &str) -> Self {
-        self.query("limit", "int", "1 to 500; 50 where absent")
+        self.limited()
             .query("cursor", "string", "`next_cursor` of the page before")
             .reads()
             .ok(&format!("{{items:[{item}] next_cursor:string? meta:Meta total*:int}}"))
@@ -110,9 +132,11 @@ impl Operation {
 
     /// A command: decided before it is answered, if it is in time.
     pub fn decides(self) -> Self {
-        self.header("Idempotency-Key", "makes a repeat harmless, for 24 hours")
-            .header("If-Match", "only if the thing has this version: \"v42\"")
-            .header("Prefer", "respond-async: do not wait for the decision")
+        let key = json!({"type": "string", "pattern": "^[!-~]{1,200}$"});
+        let version = json!({"type": "string", "pattern": "^\"v[0-9]{1,18}\"$"});
+        self.header("Idempotency-Key", key, "makes a repeat harmless, for 24 hours")
+            .header("If-Match", version, "only if the thing has this version: \"v42\"")
+            .header("Prefer", json!({"type": "string"}), "respond-async: do not wait for the decision")
             .answer(202, "Pending")
             .problems(&[404, 409, 412, 422, 429])
     }

@@ -1,5 +1,5 @@
 //! Shapes of JSON, written short: `{id:uuid name:string? parts*:[Part]}` is an object with an id, a name that may be null, and perhaps a
-//! list of parts. Words that are no basic type name a shape of [`super::shapes`].
+//! list of parts, `(a|b)` one of these words. Words that are no basic type name a shape of [`super::shapes`].
 
 use serde_json::{Map, Value, json};
 
@@ -52,12 +52,23 @@ impl<'a> Reader<'a> {
             let values = self.shape();
             self.eat('>');
             json!({"type": "object", "additionalProperties": values})
+        } else if self.eat('(') {
+            self.one_of()
         } else if self.eat('{') {
             self.object()
         } else {
             basic(self.word())
         };
         if self.eat('?') { json!({"anyOf": [plain, {"type": "null"}]}) } else { plain }
+    }
+
+    fn one_of(&mut self) -> Value {
+        let mut words = vec![self.word()];
+        while self.eat('|') {
+            words.push(self.word());
+        }
+        self.eat(')');
+        json!({"type": "string", "enum": words})
     }
 
     fn object(&mut self) -> Value {
@@ -89,6 +100,7 @@ impl<'a> Reader<'a> {
 fn basic(word: &str) -> Value {
     match word {
         "string" => json!({"type": "string"}),
+        "reason" => json!({"type": "string", "minLength": 1, "maxLength": 500, "pattern": "\\S"}),
         "uuid" => json!({"type": "string", "format": "uuid"}),
         "time" => json!({"type": "string", "format": "date-time"}),
         "int" => json!({"type": "integer"}),
@@ -113,6 +125,7 @@ mod tests {
             "by": {"type": "object", "additionalProperties": {"type": "integer"}},
         }});
         assert_eq!(read, expected);
+        assert_eq!(schema("[(a|b-c)]")["items"]["enum"], json!(["a", "b-c"]));
         assert_eq!(strict("{a:{b:int}}")["properties"]["a"]["additionalProperties"], false);
     }
 }

@@ -13,7 +13,7 @@ use crate::openapi::{Operation, op};
 /// A change of a site: how it is asked for, and what comes of it.
 fn changes(id: &'static str, summary: &'static str) -> Operation {
     op(id, summary)
-        .query("reason", "string", "why; it stands in the history")
+        .query("reason", "reason", "why; it stands in the history")
         .query("dry_run", "bool", "decide, say what would happen, change nothing")
         .decides()
 }
@@ -21,18 +21,18 @@ fn changes(id: &'static str, summary: &'static str) -> Operation {
 pub(crate) fn routes() -> Routes {
     let both = |path: &str| [format!("/sites/{{site}}{path}"), format!("/sites/{{site}}{path}/")];
     let site = changes("changeSite", "Modes per source, and who answers for what")
-        .body("{modes*:<string> owners*:OwnersPatch}")
+        .body("{modes*:<(observe|mirror|act)> owners*:OwnersPatch}")
         .ok("{site_id*:string dry_run*:bool}");
     let profile = changes("changeRoleProfile", "How much of the lifecycle applies to a role's devices")
-        .body("{provisioner*:string scheduler*:string dhcp*:string workload_proofs*:[string] bom*:string? firmware*:string? validation*:string? burn_in*:string?}")
+        .body("{provisioner*:(nova|ironic|external) scheduler*:(slurm|none) dhcp*:(kea|neutron|none) workload_proofs*:[string] bom*:string? firmware*:string? validation*:string? burn_in*:string?}")
         .ok("{role*:string dry_run*:bool}");
     let freeze = changes("placeFreeze", "Lets nothing at the site advance")
-        .body("{name:string reason:string until*:time?}")
+        .body("{name:string reason:reason until*:time?}")
         .ok("Rehearsal")
         .answer(201, "{name:string}");
     let lift = changes("liftFreeze", "Lifts a freeze").ok("{items*:[Freeze] dry_run*:bool}");
     let register = changes("registerType", "A type of condition that programs outside may state")
-        .body("{name:string sense:string effects*:[string] severity:string ttl_seconds*:int? writers:[string] about:string}")
+        .body("{name:string sense:(readiness|problem|fact) effects*:[(PreventAllocation|PreventStateChange|PreventAutoAction|RequireDrain|Fatal|SuppressAlert|ExcludeFromSla)] severity:(info|warning|critical) ttl_seconds*:int? writers:[string] about:string}")
         .ok("Rehearsal")
         .answer(201, "{name:string}");
     let routes = Routes::default().patch("/sites/{site}", site, change::change);
