@@ -1,6 +1,7 @@
 //! `filter`: a subset of AIP-160, read into an expression over documented fields. The grammar stands in docs/API.md.
 
 use crate::Problem;
+use fleet_lifecycle::condition_types;
 use fleet_projections::filter::{Expr, Field, Kind, Op, Operand};
 use fleet_schemas::{Status, Timestamp};
 use serde_json::json;
@@ -212,7 +213,11 @@ impl Reader<'_> {
     }
 
     fn is_type(&self, name: &str, at: usize) -> Result<(), Problem> {
-        if (self.vocabulary.is_type)(name) { Ok(()) } else { Err(self.bad_at(at, format!("there is no type of condition `{name}`"))) }
+        if (self.vocabulary.is_type)(name) {
+            return Ok(());
+        }
+        let types: Vec<_> = condition_types().iter().map(|t| t.name).collect();
+        Err(self.bad_at(at, format!("there is no type `{name}`; types are: {}, and what sites register", types.join(", "))))
     }
 
     /// A word up to a blank, a parenthesis, a quote or one of `ends`; or what stands in double quotes.

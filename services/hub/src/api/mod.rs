@@ -31,6 +31,10 @@ use std::time::Instant;
 
 /// Every route that needs a token and ends in time.
 pub(crate) fn routes() -> Routes {
+    device_routes().merge(fleet_routes()).merge(site_routes()).merge(admin_routes())
+}
+
+fn device_routes() -> Routes {
     let at = "as it was believed at this time (RFC 3339)";
     Routes::default()
         .get("/devices", op("listDevices", "Devices").list("DeviceItem", &devices::LIST.orders(), devices::LIST.shows), devices::list)
@@ -76,6 +80,10 @@ pub(crate) fn routes() -> Routes {
                 .ok("Decided"),
             commands::give,
         )
+}
+
+fn fleet_routes() -> Routes {
+    Routes::default()
         .get(
             "/conditions",
             op("listConditions", "Conditions over the fleet").list("Condition", &conditions::LIST.orders(), conditions::LIST.shows),
@@ -117,6 +125,10 @@ pub(crate) fn routes() -> Routes {
                 .ok("{allowed:bool scope:string site:string? because:string}"),
             whoami::can_i,
         )
+}
+
+fn site_routes() -> Routes {
+    Routes::default()
         .get("/sites", op("listSites", "Sites").reads().ok("{items:[SiteItem] next_cursor:string? meta:Meta}"), sites::list)
         .get("/sites/{site}", op("getSite", "A site with all it is set to").reads().ok("Site"), sites::one)
         .get(
@@ -127,7 +139,6 @@ pub(crate) fn routes() -> Routes {
             baseline::preview,
         )
         .merge(site::routes())
-        .merge(admin_routes())
 }
 
 fn verbs() -> String {
