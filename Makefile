@@ -7,7 +7,7 @@ DATA ?= data
 LISTEN ?= 127.0.0.1:8480
 SIM ?= sites=2,devices=200,seed=1
 
-.PHONY: help run build test quick lint labs crash bench docs setup
+.PHONY: help run build test quick lint labs contract crash bench docs setup
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -35,6 +35,9 @@ lint: setup ## formatting, clippy, shell scripts
 
 labs: build ## against the real NetBox and SLURM (root; starts and stops them)
 	tests/labs/run
+
+contract: build ## schemathesis over the whole API (Python packages from PyPI, pinned, in a venv of its own)
+	tests/contract/run
 
 crash: build ## kill -9 at 200 random instants under load (ROUNDS=200 FM_SEED=…)
 	FM_CRASH_ROUNDS=$(or $(ROUNDS),200) cargo test --locked --workspace --test crash -- --nocapture

@@ -23,6 +23,7 @@ const TABLES: &[(&str, &str)] = &[
     ("stream", "id"),
     ("device", "id"),
     ("condition", "device, type, subject"),
+    ("attention", "device, item"),
     ("history", "stream, offset"),
     ("operation", "id"),
     ("config_version", "stream, version"),

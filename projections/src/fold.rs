@@ -59,6 +59,7 @@ pub(crate) struct Changes {
     pub(crate) positions: BTreeMap<u32, (u64, Position)>,
     pub(crate) streams: BTreeSet<StreamId>,
     pub(crate) conditions: BTreeSet<(DeviceId, String, String)>,
+    pub(crate) attention: BTreeSet<(DeviceId, String)>,
     pub(crate) history: Vec<Told>,
     pub(crate) operations: BTreeMap<OperationId, OperationTold>,
     pub(crate) configs: Vec<ConfigTold>,
@@ -164,6 +165,9 @@ impl Fold {
             Event::Device(DeviceEvent::ConditionChanged(e)) => {
                 self.changes.conditions.insert((device, e.report.r#type, e.report.subject));
             }
+            Event::Device(DeviceEvent::AttentionRaised(e)) => drop(self.changes.attention.insert((device, e.name))),
+            Event::Device(DeviceEvent::AttentionCleared(e)) => drop(self.changes.attention.insert((device, e.name))),
+            Event::Device(DeviceEvent::AttentionAcknowledged(e)) => drop(self.changes.attention.insert((device, e.name))),
             Event::Device(DeviceEvent::OperationStarted(e)) => {
                 let id = e.operation;
                 self.changes.operations.insert(id, OperationTold { device, started: Some((e, at)), ended: None });

@@ -1,12 +1,14 @@
-//! Generations: one serves; a rebuild fills the next beside it, compares, and flips in one transaction.
+//! Generations: one serves; a rebuild fills the next beside it and compares. Both are fed from then on, so that a flip or a roll-back
+//! loses nothing; the one that does not serve goes with the next rebuild, or when it is dropped.
 
 use crate::compare::{Difference, compare};
 use crate::db::{Db, Error};
 use crate::parked;
 use crate::projector::{Progress, Projector};
 use crate::queries::Reads;
+use crate::shelf::{self, Slot, file, remove};
 use fleet_log::{EventLog, TopicPartition};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::SqlitePool;
 use std::{collections::BTreeMap, path::Path, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
@@ -28,12 +30,51 @@ pub struct Rebuilt {
     pub flipped: bool,
 }
 
-/// The generation that serves.
-struct Active {
-    number: i64,
-    db: Db,
-    progress: watch::Receiver<Progress>,
-    feed: Option<(CancellationToken, tokio::task::JoinHandle<Result<(), Error>>)>,
+/// One generation, as it is listed.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// Its number.
+    pub number: i64,
+    /// Whether it serves.
+    pub active: bool,
+    /// Whether it is fed.
+    pub fed: bool,
+    /// How far it is.
+    pub progress: Progress,
+    /// Next offset of each partition, as its file has it.
+    pub next: BTreeMap<u32, u64>,
+}
+
+/// Why another generation does not serve now.
+#[derive(Debug, thiserror::Error)]
+pub enum Unturned {
+    /// There is none to turn to.
+    #[error("there is no generation {0} the one that serves: {1}")]
+    None(&'static str, &'static str),
+    /// It would show an older fleet.
+    #[error("generation {number} is behind in partition {partition}: at offset {behind}, the one that serves at {ahead}")]
+    Behind {
+        /// The other one.
+        number: i64,
+        /// Where.
+        partition: u32,
+        /// Its next offset.
+        behind: u64,
+        /// That of the one that serves.
+        ahead: u64,
+    },
+    /// The read model failed.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+/// How long a flip waits for the other generation to come level.
+const LEVEL: Duration = Duration::from_secs(10);
+
+/// The generation that serves, and the one beside it.
+struct Shelf {
+    active: Slot,
+    standby: Option<Slot>,
 }
 
 /// See the module.
@@ -43,7 +84,7 @@ pub struct Generations {
     journal: Vec<TopicPartition>,
     parked: TopicPartition,
     control: SqlitePool,
-    active: Mutex<Active>,
+    shelf: Mutex<Shelf>,
     /// One rebuild at a time.
     rebuilding: Mutex<()>,
     reads: watch::Sender<Reads>,
@@ -54,32 +95,26 @@ impl Generations {
     /// put out of service: a new and empty one takes its place, and is filled from the journal.
     pub async fn open(folder: &Path, log: Arc<dyn EventLog>, journal: Vec<TopicPartition>, parked: TopicPartition) -> Result<Self, Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.display().to_string(), source })?;
-        let control = control(&folder.join("control.sqlite")).await?;
-        let number: Option<i64> = sqlx::query_scalar("SELECT active FROM generation").fetch_optional(&control).await?;
-        let number = match number {
-            Some(number) => number,
-            None => {
-                sqlx::query("INSERT INTO generation (one, active) VALUES (1, 1)").execute(&control).await?;
-                1
-            }
-        };
-        others(folder, number)?;
+        let control = shelf::control(&folder.join("control.sqlite")).await?;
+        let (number, beside) = shelf::numbers(&control).await?;
+        shelf::others(folder, &[Some(number), beside])?;
         let (number, db) = match Db::open(&file(folder, number)).await {
             Err(error @ Error::Format { .. }) => {
                 tracing::warn!(%error, "the read model is made anew from the journal");
-                let next = next_number(&control).await?;
+                let next = shelf::next_number(&control).await?;
                 remove(&file(folder, next))?;
                 let db = Db::open(&file(folder, next)).await?;
-                sqlx::query("UPDATE generation SET active = $1").bind(next).execute(&control).await?;
-                remove(&file(folder, number))?;
+                sqlx::query("UPDATE generation SET active = $1, standby = NULL").bind(next).execute(&control).await?;
+                shelf::others(folder, &[Some(next)])?;
                 (next, db)
             }
             opened => (number, opened?),
         };
-        let progress = watch::channel(Progress::default()).1;
-        let reads = watch::Sender::new(Reads::new(db.clone(), number, progress.clone()));
-        let active = Mutex::new(Active { number, db, progress, feed: None });
-        Ok(Self { folder: folder.into(), log, journal, parked, control, active, rebuilding: Mutex::default(), reads })
+        let standby = shelf::beside(folder, &control, beside.filter(|b| *b != number)).await?;
+        let active = Slot::new(number, db);
+        let reads = watch::Sender::new(active.reads());
+        let shelf = Mutex::new(Shelf { active, standby });
+        Ok(Self { folder: folder.into(), log, journal, parked, control, shelf, rebuilding: Mutex::default(), reads })
     }
 
     /// The store beside the generations: what must outlive them.
@@ -92,30 +127,32 @@ impl Generations {
         self.reads.subscribe()
     }
 
-    /// Feeds the generation that serves, from now on.
+    /// Feeds the generation that serves, and the one beside it, from now on.
     pub async fn feed(&self) -> Result<(), Error> {
-        let mut active = self.active.lock().await;
-        self.start(&mut active).await
+        let mut shelf = self.shelf.lock().await;
+        self.start(&mut shelf.active).await?;
+        self.reads.send_replace(shelf.active.reads());
+        self.start_beside(&mut shelf).await;
+        Ok(())
     }
 
-    async fn start(&self, active: &mut Active) -> Result<(), Error> {
-        let projector = Projector::new(active.db.clone(), self.log.clone(), self.journal.clone()).await?;
-        active.progress = projector.progress();
+    async fn start(&self, slot: &mut Slot) -> Result<(), Error> {
+        let projector = Projector::new(slot.db.clone(), self.log.clone(), self.journal.clone()).await?;
+        slot.progress = projector.progress();
         let cancel = CancellationToken::new();
-        let parked = parked::feed(active.db.clone(), self.log.clone(), self.parked.clone(), cancel.clone());
+        let parked = parked::feed(slot.db.clone(), self.log.clone(), self.parked.clone(), cancel.clone());
         let stop = cancel.clone();
         let feeds = async move { tokio::try_join!(projector.run(stop), parked).map(|_| ()) };
-        active.feed = Some((cancel, tokio::spawn(feeds)));
-        self.reads.send_replace(Reads::new(active.db.clone(), active.number, active.progress.clone()));
+        slot.feed = Some((cancel, tokio::spawn(feeds)));
         Ok(())
     }
 
-    async fn pause(&self, active: &mut Active) -> Result<(), Error> {
-        if let Some((cancel, task)) = active.feed.take() {
-            cancel.cancel();
-            task.await.map_err(|e| Error::Corrupt(format!("the projector panicked: {e}")))??;
+    /// One that cannot be fed is of no use, and no fault of the one that serves.
+    async fn start_beside(&self, shelf: &mut Shelf) {
+        let Some(standby) = &mut shelf.standby else { return };
+        if let Err(error) = self.start(standby).await {
+            tracing::warn!(%error, generation = standby.number, "the generation that does not serve cannot be fed");
         }
-        Ok(())
     }
 
     /// Waits until the feed of the serving generation ends by itself, or could not be begun again after a rebuild: both are faults. For
@@ -127,66 +164,138 @@ impl Generations {
                 () = cancel.cancelled() => break,
                 _ = tick.tick() => {}
             }
-            let mut active = self.active.lock().await;
-            match &active.feed {
-                Some((_, task)) if task.is_finished() => return self.pause(&mut active).await,
+            let mut shelf = self.shelf.lock().await;
+            match &shelf.active.feed {
+                Some((_, task)) if task.is_finished() => return shelf.active.pause().await,
                 Some(_) => {}
                 None => return Err(Error::Unfed),
             }
+            if let Some(standby) = shelf.standby.as_mut().filter(|s| s.feed.as_ref().is_some_and(|(_, task)| task.is_finished()))
+                && let Err(error) = standby.pause().await
+            {
+                tracing::error!(%error, generation = standby.number, "the generation that does not serve is no longer fed");
+            }
         }
-        let mut active = self.active.lock().await;
-        self.pause(&mut active).await
+        let mut shelf = self.shelf.lock().await;
+        shelf.active.pause().await?;
+        match &mut shelf.standby {
+            Some(standby) => standby.pause().await,
+            None => Ok(()),
+        }
     }
 
     /// Fills the next generation while this one serves, compares both at the same position, and flips. Where they differ it flips
-    /// only if `flip_anyway`: the new one is what the journal says, but a person should know why the old one was not.
+    /// only if `flip_anyway`: the new one is what the journal says, but a person should know why the old one was not. The one that
+    /// does not serve then stands beside, in place of any before it.
     pub async fn rebuild(&self, flip_anyway: bool) -> Result<Rebuilt, Error> {
         let _one = self.rebuilding.lock().await;
         let started = std::time::Instant::now();
-        let number = next_number(&self.control).await?;
+        self.clear().await?;
+        let number = shelf::next_number(&self.control).await?;
         let path = file(&self.folder, number);
         remove(&path)?;
-        let next = Db::open(&path).await?;
-        let mut projector = Projector::new(next.clone(), self.log.clone(), self.journal.clone()).await?;
+        let next = Slot::new(number, Db::open(&path).await?);
+        let mut projector = Projector::new(next.db.clone(), self.log.clone(), self.journal.clone()).await?;
         projector.run_to(&self.ends().await?).await?;
         let took = started.elapsed();
         // From here on the old one stands still, so that both can be brought to the same position and compared.
-        let mut active = self.active.lock().await;
-        let fed = active.feed.is_some();
-        self.pause(&mut active).await?;
-        let outcome = self.settle(&mut active, &mut projector, (number, &next), flip_anyway).await;
-        if fed {
-            self.start(&mut active).await?;
+        let mut shelf = self.shelf.lock().await;
+        let fed = shelf.active.feed.is_some();
+        shelf.active.pause().await?;
+        let count = async |table: &'static str| sqlx::query_scalar::<_, i64>(table).fetch_one(&next.db.read).await;
+        let outcome = self.settle(&shelf.active.db, &mut projector, &next.db).await;
+        drop(projector);
+        let counted = async {
+            let differences = outcome?;
+            let (decisions, devices) = (count("SELECT count(*) FROM history").await?, count("SELECT count(*) FROM device").await?);
+            Ok::<_, Error>((differences, decisions, devices))
+        };
+        let counted = counted.await;
+        let mut flipped = false;
+        if let Ok((differences, ..)) = &counted {
+            flipped = differences.is_empty() || flip_anyway;
+            shelf.standby = Some(next);
+            self.put(&mut shelf, flipped).await?;
         }
-        let (differences, flip) = outcome?;
-        let count = async |table: &'static str| sqlx::query_scalar::<_, i64>(table).fetch_one(&next.read).await;
-        let (decisions, devices) = (count("SELECT count(*) FROM history").await?, count("SELECT count(*) FROM device").await?);
-        Ok(Rebuilt { generation: number, decisions, devices, took, differences, flipped: flip })
+        if fed {
+            self.start(&mut shelf.active).await?;
+            self.reads.send_replace(shelf.active.reads());
+            self.start_beside(&mut shelf).await;
+        }
+        let (differences, decisions, devices) = counted?;
+        Ok(Rebuilt { generation: number, decisions, devices, took, differences, flipped })
     }
 
-    /// Brings the new generation to where the old one stands, compares them, and flips. Whatever comes of it, one of them serves.
-    async fn settle(
-        &self,
-        active: &mut Active,
-        projector: &mut Projector,
-        (number, next): (i64, &Db),
-        flip_anyway: bool,
-    ) -> Result<(Vec<Difference>, bool), Error> {
+    /// Brings the new generation to where the old one stands, and compares them.
+    async fn settle(&self, serves: &Db, projector: &mut Projector, next: &Db) -> Result<Vec<Difference>, Error> {
         // A journal that was restored from a backup may end before the old generation does: then they differ.
         let ends = self.ends().await?;
-        let standing = self.standing(&active.db).await?.into_iter().map(|(p, next)| (p, next.min(ends.get(&p).copied().unwrap_or(0))));
+        let standing = self.standing(serves).await?.into_iter().map(|(p, next)| (p, next.min(ends.get(&p).copied().unwrap_or(0))));
         projector.run_to(&standing.collect()).await?;
-        let differences = compare(&active.db, next).await?;
-        let flip = differences.is_empty() || flip_anyway;
-        if flip {
-            sqlx::query("UPDATE generation SET active = $1").bind(number).execute(&self.control).await?;
-            // Its connections close when the last request that uses them ends.
-            active.db = next.clone();
-            let old = std::mem::replace(&mut active.number, number);
-            self.reads.send_replace(Reads::new(next.clone(), number, active.progress.clone()));
-            remove(&file(&self.folder, old))?;
+        compare(serves, next).await
+    }
+
+    /// Notes which generation serves and which stands beside, after they changed places where `turned`.
+    async fn put(&self, shelf: &mut Shelf, turned: bool) -> Result<(), Error> {
+        let Some(standby) = &mut shelf.standby else { return Ok(()) };
+        let (active, beside) = if turned { (standby.number, shelf.active.number) } else { (shelf.active.number, standby.number) };
+        sqlx::query("UPDATE generation SET active = $1, standby = $2").bind(active).bind(beside).execute(&self.control).await?;
+        if turned {
+            std::mem::swap(&mut shelf.active, standby);
+            self.reads.send_replace(shelf.active.reads());
         }
-        Ok((differences, flip))
+        Ok(())
+    }
+
+    /// Lets the newer generation serve, which stands beside.
+    pub async fn flip(&self) -> Result<i64, Unturned> {
+        self.turn("newer than", |standby, active| standby > active).await
+    }
+
+    /// Lets the older generation serve again, which stands beside.
+    pub async fn roll_back(&self) -> Result<i64, Unturned> {
+        self.turn("older than", |standby, active| standby < active).await
+    }
+
+    /// It must have everything that the one that serves has: nobody who read that may see less.
+    async fn turn(&self, which: &'static str, fits: impl Fn(i64, i64) -> bool) -> Result<i64, Unturned> {
+        let _one = self.rebuilding.lock().await;
+        let mut shelf = self.shelf.lock().await;
+        let active = shelf.active.number;
+        let Some(standby) = shelf.standby.as_ref().filter(|s| fits(s.number, active)) else {
+            return Err(Unturned::None(which, "a rebuild makes one, and the one before stands beside until it is dropped"));
+        };
+        let ahead = self.standing(&shelf.active.db).await?;
+        let until = tokio::time::Instant::now() + LEVEL;
+        for (partition, offset) in &ahead {
+            let reads = standby.reads();
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let level = *offset == 0 || (standby.feed.is_some() && reads.reached(*partition, offset - 1, left).await);
+            let behind = self.standing(&standby.db).await?.get(partition).copied().unwrap_or(0);
+            if !level && behind < *offset {
+                return Err(Unturned::Behind { number: standby.number, partition: *partition, behind, ahead: *offset });
+            }
+        }
+        self.put(&mut shelf, true).await?;
+        Ok(shelf.active.number)
+    }
+
+    /// Drops the generation that does not serve; tells which, if there was one.
+    pub async fn drop_standby(&self) -> Result<Option<i64>, Error> {
+        let _one = self.rebuilding.lock().await;
+        self.clear().await
+    }
+
+    async fn clear(&self) -> Result<Option<i64>, Error> {
+        let mut shelf = self.shelf.lock().await;
+        let Some(mut standby) = shelf.standby.take() else { return Ok(None) };
+        if let Err(error) = standby.pause().await {
+            tracing::warn!(%error, generation = standby.number, "the feed of a generation that is dropped had failed");
+        }
+        sqlx::query("UPDATE generation SET standby = NULL").execute(&self.control).await?;
+        // Its connections close when the last request that uses them ends.
+        remove(&file(&self.folder, standby.number))?;
+        Ok(Some(standby.number))
     }
 
     async fn ends(&self) -> Result<BTreeMap<u32, u64>, Error> {
@@ -201,66 +310,20 @@ impl Generations {
         Ok(crate::projector::positions(db).await?.into_iter().map(|(p, position)| (p, position.next)).collect())
     }
 
-    /// The serving generation's number and the offsets it stands at.
-    pub async fn list(&self) -> Result<(i64, BTreeMap<u32, u64>), Error> {
-        let (number, db) = {
-            let active = self.active.lock().await;
-            (active.number, active.db.clone())
-        };
-        Ok((number, self.standing(&db).await?))
-    }
-}
-
-/// A number that no generation had.
-async fn next_number(control: &SqlitePool) -> Result<i64, Error> {
-    let next = "UPDATE generation SET last = max(active, coalesce(last, 0)) + 1 RETURNING last";
-    Ok(sqlx::query_scalar(next).fetch_one(control).await?)
-}
-
-async fn control(path: &Path) -> Result<SqlitePool, Error> {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(Duration::from_secs(10));
-    let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await?;
-    sqlx::raw_sql(
-        "CREATE TABLE IF NOT EXISTS generation (one INTEGER PRIMARY KEY CHECK (one = 1), active INTEGER NOT NULL, last INTEGER) STRICT;
-         CREATE TABLE IF NOT EXISTS jti (client TEXT NOT NULL, jti TEXT NOT NULL, expires_at INTEGER NOT NULL, PRIMARY KEY (client, jti)) STRICT;
-         CREATE TABLE IF NOT EXISTS denial (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, client TEXT NOT NULL,
-             reason TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL, detail TEXT NOT NULL, unrecorded INTEGER NOT NULL) STRICT;",
-    )
-    .execute(&pool)
-    .await?;
-    Ok(pool)
-}
-
-/// Removes what a rebuild left that did not come to its end.
-fn others(folder: &Path, active: i64) -> Result<(), Error> {
-    let io = |source| Error::Io { path: folder.display().to_string(), source };
-    for entry in std::fs::read_dir(folder).map_err(io)? {
-        let name = entry.map_err(io)?.file_name();
-        let number = name.to_str().and_then(|n| n.strip_prefix("read-")?.strip_suffix(".sqlite")?.parse::<i64>().ok());
-        if let Some(number) = number.filter(|n| *n != active) {
-            remove(&file(folder, number))?;
+    /// Every generation, the one that serves first.
+    pub async fn list(&self) -> Result<Vec<Generation>, Error> {
+        let shelf = self.shelf.lock().await;
+        let mut out = Vec::new();
+        for slot in std::iter::once(&shelf.active).chain(&shelf.standby) {
+            let (number, progress) = (slot.number, slot.progress.borrow().clone());
+            let (active, fed) = (number == shelf.active.number, slot.feed.as_ref().is_some_and(|(_, task)| !task.is_finished()));
+            out.push(Generation { number, active, fed, progress, next: self.standing(&slot.db).await? });
         }
+        Ok(out)
     }
-    Ok(())
-}
 
-fn file(folder: &Path, generation: i64) -> PathBuf {
-    folder.join(format!("read-{generation}.sqlite"))
-}
-
-fn remove(path: &Path) -> Result<(), Error> {
-    for suffix in ["", "-wal", "-shm"] {
-        let file = PathBuf::from(format!("{}{suffix}", path.display()));
-        match std::fs::remove_file(&file) {
-            Ok(()) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(Error::Io { path: file.display().to_string(), source }),
-        }
+    /// Puts a parked input back on its topic, or lets it be, by a person's word; the topic of parked inputs keeps that.
+    pub async fn close_parked(&self, row: &crate::ParkedRow, closed: &fleet_schemas::ParkedClosed) -> Result<(), fleet_log::AppendError> {
+        parked::close(&*self.log, &self.parked, row, closed).await
     }
-    Ok(())
 }

@@ -10,13 +10,14 @@ mod generations;
 mod parked;
 mod projector;
 mod queries;
+mod shelf;
 mod write;
 
 pub use compare::Difference;
 pub use db::{Db, Error};
-pub use generations::{Generations, Rebuilt};
+pub use generations::{Generation, Generations, Rebuilt, Unturned};
 pub use projector::{Progress, Projector, Standing};
 pub use queries::{
-    ConditionRow, ConfigVersion, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, ListCursor, OperationFilter, OperationRow, ParkedRow,
-    Reads,
+    AttentionFilter, AttentionRow, ConditionFilter, ConditionRow, ConfigVersion, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, Key,
+    ListCursor, OperationFilter, OperationRow, Page, ParkedRow, Point, Reads, Sort, filter,
 };

@@ -1,8 +1,9 @@
 //! Feeds the table of parked inputs from its topic, position and rows in one transaction.
 
 use crate::db::{Db, Error};
-use fleet_log::{EventLog, Item, ReadError, ReadFault, Stored, TopicPartition};
-use fleet_schemas::{Parked, decode};
+use crate::queries::ParkedRow;
+use fleet_log::{EventLog, Item, ReadError, ReadFault, Record, Stored, TopicPartition};
+use fleet_schemas::{Closing, DecodeError, Parked, ParkedClosed, Record as _, decode, encode, fingerprint_of, registry};
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
@@ -40,12 +41,52 @@ async fn position(db: &Db, at: &TopicPartition) -> Result<u64, Error> {
     Ok(next.fetch_optional(&db.write).await?.unwrap_or(0) as u64)
 }
 
+/// What the topic holds.
+enum Told {
+    Parked(Parked),
+    Closed(ParkedClosed),
+}
+
+fn read(bytes: &[u8]) -> Result<Told, DecodeError> {
+    let closed = fingerprint_of(bytes).ok().and_then(registry::published).is_some_and(|p| p.name == ParkedClosed::NAME);
+    if closed { decode(bytes).map(Told::Closed) } else { decode(bytes).map(Told::Parked) }
+}
+
+/// Replaying comes first: a crash in between replays once more, and the deciders know a repeat by its id.
+pub(crate) async fn close(
+    log: &dyn EventLog,
+    parked: &TopicPartition,
+    row: &ParkedRow,
+    closed: &ParkedClosed,
+) -> Result<(), fleet_log::AppendError> {
+    if closed.closing == Closing::Replayed {
+        let at = TopicPartition { topic: row.topic.as_str().into(), partition: row.partition };
+        log.append(at, vec![Record { key: row.key.clone().into(), value: row.value.clone().into() }]).await?;
+    }
+    let record = Record { key: row.key.clone().into(), value: encode(closed).into() };
+    log.append(parked.clone(), vec![record]).await
+}
+
 /// One row a parked input: parking it again (it is at least once) changes nothing. What cannot be decoded is passed over and logged.
 async fn write(db: &Db, stored: &Stored) -> Result<(), Error> {
     let mut transaction = db.write.begin_with("BEGIN IMMEDIATE").await?;
-    match decode::<Parked>(&stored.record.value) {
-        Ok(p) => {
-            sqlx::query("INSERT INTO parked VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING")
+    match read(&stored.record.value) {
+        Ok(Told::Closed(c)) => {
+            sqlx::query("UPDATE parked SET closing = $4, closed_by = $5, closed_reason = $6, closed_at = $7 WHERE topic = $1 AND partition = $2 AND offset = $3")
+                .bind(&c.topic)
+                .bind(c.partition)
+                .bind(c.offset as i64)
+                .bind(c.closing.as_str())
+                .bind(&c.by)
+                .bind(&c.reason)
+                .bind(c.closed_at.0)
+                .execute(&mut *transaction)
+                .await?;
+        }
+        Ok(Told::Parked(p)) => {
+            sqlx::query(
+                "INSERT INTO parked (topic, partition, offset, key, value, parked_by, why, parked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+            )
                 .bind(&p.topic)
                 .bind(p.partition)
                 .bind(p.offset as i64)

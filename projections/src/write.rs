@@ -4,7 +4,7 @@ use crate::db::{Db, Error};
 use crate::fold::{Changes, Fold, Known, freeze};
 use fleet_lifecycle::device::{TaskState, tenant_state};
 use fleet_lifecycle::{Device, Entity, Sense, condition_type};
-use fleet_schemas::{Effect, Status, StreamId};
+use fleet_schemas::{Effect, Severity, Status, StreamId};
 use serde_json::json;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use std::sync::Arc;
@@ -32,6 +32,7 @@ pub(crate) async fn write(db: &Db, fold: &Fold) -> Result<(), Error> {
     let devices: Vec<_> = known.iter().filter_map(|(_, k)| Some((k.entity.device()?, *k))).collect();
     device_rows(&mut transaction, &devices).await?;
     conditions(&mut transaction, fold).await?;
+    attention(&mut transaction, fold).await?;
     history(&mut transaction, changes).await?;
     operations(&mut transaction, changes).await?;
     configs(&mut transaction, changes).await?;
@@ -130,7 +131,9 @@ fn bad(device: &Device) -> String {
     let wrong = |c: &&fleet_lifecycle::device::Condition| match condition_type(&c.r#type).map(|t| t.sense) {
         Some(Sense::Readiness) => c.status != Status::True,
         Some(Sense::Problem) => c.status != Status::False,
-        Some(Sense::Fact) | None => false,
+        Some(Sense::Fact) => false,
+        // Of a type that a site registered: the decider gave it its severity, Info unless it stands the wrong way.
+        None => c.severity != Severity::Info,
     };
     let rows: Vec<_> = device
         .conditions
@@ -172,6 +175,30 @@ async fn conditions(c: &mut SqliteConnection, fold: &Fold) -> Result<(), Error> 
               observed_at = excluded.observed_at, last_transition_at = excluded.last_transition_at, confirmed_live = excluded.confirmed_live",
         );
         q.build().execute(&mut *c).await?;
+    }
+    Ok(())
+}
+
+async fn attention(c: &mut SqliteConnection, fold: &Fold) -> Result<(), Error> {
+    for (device, name) in &fold.changes.attention {
+        let id = device.0.as_bytes().to_vec();
+        let state = fold.cache.get(&StreamId::Device(*device)).and_then(|k| k.entity.device());
+        let Some(item) = state.and_then(|d| d.attention.get(name)) else {
+            sqlx::query("DELETE FROM attention WHERE device = $1 AND item = $2").bind(id).bind(name).execute(&mut *c).await?;
+            continue;
+        };
+        let seen = item.acknowledged.as_ref();
+        sqlx::query("INSERT OR REPLACE INTO attention VALUES ($1, $2, $3, $4, $5, $6, $7, $8)")
+            .bind(id)
+            .bind(name)
+            .bind(&item.why)
+            .bind(json!(item.ways_out).to_string())
+            .bind(item.since.0)
+            .bind(seen.map(|a| a.by.clone()))
+            .bind(seen.map(|a| a.at.0))
+            .bind(seen.map(|a| a.reason.clone()))
+            .execute(&mut *c)
+            .await?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! What is asked. A command is accepted or rejected, with a stable code.
 
 use crate::{
-    BootId, CommandId, CreateBootstrapConfig, Dhcp, Mode, Payload, Phase, Provisioner, ReadUserData, RetireBootstrapConfig, Scheduler,
-    SiteId, Source, StreamId, Then, Timestamp, UpdateBootstrapConfig,
+    BootId, ChangeSite, CommandId, CreateBootstrapConfig, Dhcp, LiftFreeze, Mode, Payload, Phase, PlaceFreeze, Provisioner, ReadUserData,
+    RegisterType, RetireBootstrapConfig, Scheduler, SiteId, Source, StreamId, Then, Timestamp, UpdateBootstrapConfig,
 };
 
 record! {
@@ -142,6 +142,13 @@ record! {
     }
 }
 record! {
+    /// A person has seen what waits for one, and says why it may wait.
+    pub struct AcknowledgeAttention in "command" {
+        /// Name of the item.
+        name: String,
+    }
+}
+record! {
     /// A verb of the lifecycle that this build does not have yet. Always refused `not-available`.
     pub struct NotBuilt in "command" {
         /// The verb.
@@ -213,7 +220,7 @@ payloads! {
     /// Any request.
     pub enum Ask {
         Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold, LiftHold, Annotate, SetAnnotations,
-        NotBuilt, RegisterSite, SetRoleProfile, ClaimEpoch, CreateBootstrapConfig, UpdateBootstrapConfig,
-        RetireBootstrapConfig, ReadUserData,
+        AcknowledgeAttention, NotBuilt, RegisterSite, SetRoleProfile, ClaimEpoch, ChangeSite, PlaceFreeze, LiftFreeze, RegisterType,
+        CreateBootstrapConfig, UpdateBootstrapConfig, RetireBootstrapConfig, ReadUserData,
     }
 }

@@ -1,8 +1,9 @@
 //! What changed. Past tense; the only thing a state is folded from.
 
 use crate::{
-    Annotation, BootId, BootstrapConfigEvent, ConditionReport, Effect, Inventory, LookFault, OperationId, OperationState, Phase,
-    RoleProfile, SchedulerSection, Severity, SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, Then, Timestamp, WaitKind,
+    Annotation, BootId, BootstrapConfigEvent, ConditionReport, Effect, FreezeLifted, FreezePlaced, Inventory, LookFault, OperationId,
+    OperationState, Phase, RoleProfile, SchedulerSection, Severity, SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind,
+    TeamsSet, Then, Timestamp, TypeRegistered, WaitKind,
 };
 
 record! {
@@ -221,6 +222,17 @@ record! {
     }
 }
 record! {
+    /// A person has seen it; it still waits.
+    pub struct AttentionAcknowledged in "event" {
+        /// What.
+        name: String,
+        /// Who.
+        by: String,
+        /// Why it may wait, in that person's words.
+        reason: String,
+    }
+}
+record! {
     /// A wait got a (new) deadline.
     pub struct WaitArmed in "event" {
         /// What waits.
@@ -282,7 +294,8 @@ payloads! {
     pub enum DeviceEvent {
         InventoryChanged, DeviceMoved, PhaseChanged, DrainRedirected, DrainProven, DrainUnproven, StageSkipped, ConditionChanged,
         SchedulerChanged, HoldPlaced, HoldLifted, OperationStarted, OperationEnded, TaskPlanned, TaskDone, TaskWithdrawn, AttentionRaised,
-        AttentionCleared, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged, AnnotationsChanged,
+        AttentionCleared, AttentionAcknowledged, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged,
+        AnnotationsChanged,
     }
 }
 
@@ -342,7 +355,9 @@ record! {
 
 payloads! {
     /// What can happen to a site.
-    pub enum SiteEvent { SiteRegistered, RoleProfileSet, EpochGranted, FreshnessChanged, LooksFailing }
+    pub enum SiteEvent {
+        SiteRegistered, RoleProfileSet, EpochGranted, FreshnessChanged, LooksFailing, TeamsSet, FreezePlaced, FreezeLifted, TypeRegistered,
+    }
 }
 
 /// Any event.

@@ -1,6 +1,6 @@
 //! What was seen. A fact cannot be refused.
 
-use crate::{Hash, LookFault, ObservationId, Payload, SiteId, Source, Status, StreamId, Timestamp};
+use crate::{Closing, Hash, LookFault, ObservationId, Payload, SiteId, Source, Status, StreamId, Timestamp};
 
 record! {
     /// The order of one source's observations: compared per (stream, site, source), first by epoch, then by counter.
@@ -281,5 +281,24 @@ record! {
         why: String,
         /// When.
         parked_at: Timestamp,
+    }
+}
+record! {
+    /// What became of a parked input, by a person's word. On `fm.parked.v1`, behind it.
+    pub struct ParkedClosed in "observation" {
+        /// Topic it stood in.
+        topic: String,
+        /// Partition there.
+        partition: u32,
+        /// Offset there.
+        offset: u64,
+        /// What became of it.
+        closing: Closing,
+        /// Who said so.
+        by: String,
+        /// Why.
+        reason: String,
+        /// When.
+        closed_at: Timestamp,
     }
 }

@@ -180,6 +180,7 @@ pub fn name_of(ask: &Ask) -> &str {
         Ask::PlaceHold(_) => "hold",
         Ask::LiftHold(_) => "unhold",
         Ask::Annotate(_) => "annotate",
+        Ask::AcknowledgeAttention(_) => "acknowledge",
         Ask::NotBuilt(n) => &n.verb,
         Ask::RegisterSite(_) => "register-site",
         Ask::SetRoleProfile(_) => "set-role-profile",
@@ -189,6 +190,10 @@ pub fn name_of(ask: &Ask) -> &str {
         Ask::UpdateBootstrapConfig(_) => "update-bootstrap-config",
         Ask::RetireBootstrapConfig(_) => "retire-bootstrap-config",
         Ask::ReadUserData(_) => "read-user-data",
+        Ask::ChangeSite(_) => "change-site",
+        Ask::PlaceFreeze(_) => "freeze",
+        Ask::LiftFreeze(_) => "unfreeze",
+        Ask::RegisterType(_) => "register-type",
     }
 }
 

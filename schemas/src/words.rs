@@ -181,6 +181,13 @@ words! {
         /// Ended by a later request.
         Cancelled = "cancelled",
     }
+    /// What became of a parked input.
+    Closing {
+        /// Its bytes were put back on their topic.
+        Replayed = "replayed",
+        /// A person let it be.
+        Discarded = "discarded",
+    }
     /// Kind of a decision's outcome.
     OutcomeKind {
         /// A request was granted.
@@ -237,6 +244,17 @@ words! {
         MaintenanceEnd = "maintenance-end",
         /// The next look at a source.
         Look = "look",
+        /// A freeze's expiry.
+        FreezeEnd = "freeze-end",
+    }
+    /// Which status of a condition is the good one, and how it acts.
+    Sense {
+        /// True is good. Acts only at the edges that name it, there also by absence.
+        Readiness = "readiness",
+        /// True is bad. Acts only through its effects.
+        Problem = "problem",
+        /// Neither is good: a fact that something else rests on.
+        Fact = "fact",
     }
     /// What installs a role's machines.
     Provisioner {

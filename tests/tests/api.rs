@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use std::io::Write;
 use tempfile::TempDir;
 
-struct Bed {
+pub(crate) struct Bed {
     _folder: TempDir,
-    hub: Running,
-    api: Api,
+    pub(crate) hub: Running,
+    pub(crate) api: Api,
 }
 
-async fn bed() -> Bed {
+pub(crate) async fn bed() -> Bed {
     crypto();
     let folder = TempDir::new().unwrap();
     let hub = Running::start(&folder.path().join("data"), &["--sim", "sites=2,devices=24,people=false,pace=10"]).await.unwrap();
@@ -41,17 +41,21 @@ async fn bed() -> Bed {
 
 impl Bed {
     /// A client with these scopes and sites, by a token of the folder's own issuer.
-    fn client(&self, scope: &str, sites: &[&str]) -> Api {
+    pub(crate) fn client(&self, scope: &str, sites: &[&str]) -> Api {
         Api::with_token(&self.hub.url, &self.hub.token("somebody", scope, sites).unwrap()).unwrap()
     }
 
-    async fn in_service(&self) -> String {
+    pub(crate) async fn in_service(&self) -> String {
         let list = self.api.get("/devices?filter=phase%20%3D%20InService&limit=1").await.unwrap();
         list["items"][0]["id"].as_str().unwrap().to_owned()
     }
 }
 
-async fn post(api: &Api, path: &str, body: &str, headers: &[(&str, &str)]) -> Answer {
+pub(crate) fn token(hub: &Running, scope: &str, sites: &[&str]) -> String {
+    hub.token("somebody", scope, sites).unwrap()
+}
+
+pub(crate) async fn post(api: &Api, path: &str, body: &str, headers: &[(&str, &str)]) -> Answer {
     api.send(Method::POST, &format!("/api/v1{path}"), Some(body.as_bytes()), headers).await.unwrap()
 }
 
@@ -103,14 +107,12 @@ async fn unknown_parameters_fields_and_cursors_are_refused_by_name() {
         ("/devices?limit=5&limit=6", "limit"),
         ("/devices?cursor=abc", "cursor"),
         ("/devices?filter=colour%20%3D%20red", "filter"),
-        ("/devices?filter=name%20%3D%20a%20OR%20name%20%3D%20b", "filter"),
         ("/devices?filter=name", "filter"),
         ("/devices?filter=phase%20%3D%20Nope", "filter"),
         ("/devices?filter=phase%20%3D%20inservice", "filter"),
         ("/devices?filter=owner%20%3D%20Nobody", "filter"),
         ("/devices?filter=site%20%3D%20%22No%20Site%22", "filter"),
         ("/devices?filter=name%20%3D%20%22a", "filter"),
-        ("/conditions", "filter"),
         ("/conditions?filter=type%20%3D%20Nonsense", "filter"),
         ("/conditions?filter=type%20%3D%20SlurmMember%20AND%20status%20%3D%20Maybe", "filter"),
         ("/operations?state=nearly", "state"),

@@ -2,15 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
+mod access;
 mod api;
+mod attention;
 mod bootstrap;
 mod documents;
+mod filters;
 mod fmctl;
+mod generations;
+mod openapi;
 mod outage;
+mod past;
 mod rebuild;
 mod rhythm;
 mod satellite;
 mod scenarios;
+mod settings;
 mod tidy;
 #[allow(dead_code, reason = "shared with the journal's own tests, which use all of it")]
 #[path = "../../services/journal/tests/journal/world.rs"]

@@ -3,20 +3,20 @@
 use crate::world::{World, command, device, drain, netbox, slurm, until};
 use fleet_journal::{Clock, Topics};
 use fleet_log::{EventLog, Fut, Item, Offset, ReadError, Reader, Record, TopicPartition, TopicSpec};
-use fleet_projections::{DeviceFilter, Error, Generations, OperationFilter};
+use fleet_projections::{DeviceFilter, Error, Generations, OperationFilter, OperationRow};
 use fleet_schemas::*;
 use rand::{Rng, SeedableRng};
 use std::{collections::VecDeque, ops::Range, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 
-async fn generations(folder: &Path, log: Arc<dyn EventLog>) -> Result<Arc<Generations>, Error> {
+pub(crate) async fn generations(folder: &Path, log: Arc<dyn EventLog>) -> Result<Arc<Generations>, Error> {
     let topics = Topics::embedded();
     let journal = (0..topics.partitions).map(|p| topics.at(topics::JOURNAL, p)).collect();
     Ok(Arc::new(Generations::open(folder, log, journal, topics.at(topics::PARKED, 0)).await?))
 }
 
 /// A fleet with some history: service, drains, maintenance, holds, a refusal, a move, a device that NetBox deleted.
-async fn history(world: &World) {
+pub(crate) async fn history(world: &World) {
     world.site().await;
     for i in 1..=12 {
         world.in_service(i).await;
@@ -40,7 +40,7 @@ async fn history(world: &World) {
     .await;
 }
 
-async fn caught_up(generations: &Generations, world: &World) {
+pub(crate) async fn caught_up(generations: &Generations, world: &World) {
     for partition in 0..5 {
         let end = world.log.bounds(Topics::embedded().at(topics::JOURNAL, partition)).await.unwrap().end;
         let reads = generations.reads().borrow().clone();
@@ -73,7 +73,7 @@ async fn rebuilt_is_live_row_for_row_and_the_devices_are_the_deciders() {
     let draining = DeviceFilter { phase: Some("Draining".into()), ..Default::default() };
     assert_eq!(reads.count_devices(&draining).await.unwrap(), 6);
     let running = OperationFilter { state: Some("running".into()), ..Default::default() };
-    assert_eq!(reads.operations(&running, None, 100).await.unwrap().len(), 6);
+    assert_eq!(reads.operations(&running, &OperationRow::sort(None), None, 100).await.unwrap().rows.len(), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,7 +108,7 @@ async fn a_rebuild_that_differs_says_where_and_does_not_flip() {
     assert!(generations.rebuild(true).await.unwrap().flipped);
 }
 
-fn cancelled() -> tokio_util::sync::CancellationToken {
+pub(crate) fn cancelled() -> tokio_util::sync::CancellationToken {
     let cancel = tokio_util::sync::CancellationToken::new();
     cancel.cancel();
     cancel

@@ -53,6 +53,19 @@ CREATE TABLE condition (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX condition_by_type ON condition (type, status, device, subject);
 
+CREATE TABLE attention (
+    device          BLOB NOT NULL,
+    item            TEXT NOT NULL,         -- one of its name on a device
+    why             TEXT NOT NULL,
+    ways_out        TEXT NOT NULL,         -- JSON [text]
+    since           INTEGER NOT NULL,
+    acknowledged_by TEXT,
+    acknowledged_at INTEGER,
+    acknowledgement TEXT,                  -- in that person's words
+    PRIMARY KEY (device, item)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attention_by_since ON attention (since, device, item);
+
 CREATE TABLE history (
     stream    TEXT NOT NULL,
     partition INTEGER NOT NULL,
@@ -78,6 +91,7 @@ CREATE TABLE operation (
     deadline   INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX operation_by_device ON operation (device, started_at, id);
+CREATE INDEX operation_by_time ON operation (started_at, id);
 CREATE INDEX operation_by_state ON operation (state, started_at, id);
 
 CREATE TABLE config_version (
@@ -97,6 +111,10 @@ CREATE TABLE parked (
     parked_by TEXT NOT NULL,
     why       TEXT NOT NULL,
     parked_at INTEGER NOT NULL,
+    closing   TEXT,                        -- replayed, discarded; nothing = it waits for a person
+    closed_by TEXT,
+    closed_reason TEXT,
+    closed_at INTEGER,
     PRIMARY KEY (topic, partition, offset)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE parked_position (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL) STRICT;

@@ -1,5 +1,7 @@
 //! Devices: the list, and one whole.
 
+use super::filter::{Expr, Field};
+use super::page::{Key, Page, Sort, keys, page, reach};
 use super::{Reads, hash, uuid};
 use crate::db::Error;
 use crate::fold::thaw;
@@ -40,7 +42,7 @@ pub struct DeviceRow {
 }
 
 /// Which devices. All that are given must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceFilter {
     /// At one of these sites; `None` = anywhere.
     pub sites: Option<Vec<String>>,
@@ -48,12 +50,8 @@ pub struct DeviceFilter {
     pub name: Option<String>,
     /// With this phase.
     pub phase: Option<String>,
-    /// With this role.
-    pub role: Option<String>,
-    /// With this owner.
-    pub owner: Option<String>,
-    /// In this rack.
-    pub rack: Option<String>,
+    /// Of which this holds.
+    pub matching: Option<Expr>,
 }
 
 /// After which line a page begins: lists are ordered by name, then id.
@@ -80,18 +78,35 @@ pub struct DeviceDoc {
     pub stopped: Option<String>,
 }
 
-const COLUMNS: &str =
-    "id, name, site, role, phase, phase_since, owner, tenant_state, rack, slurm_node, conditions_bad, version, updated_at";
+const COLUMNS: &str = "d.id, d.name, d.site, d.role, d.phase, d.phase_since, d.owner, d.tenant_state, d.rack, d.slurm_node, d.conditions_bad, d.version, d.updated_at";
+
+impl DeviceRow {
+    /// The order where none is asked for, or by a field.
+    pub fn sort(by: Option<(&'static Field, bool)>) -> Sort {
+        match by {
+            None => Sort::by(&["d.name", "d.id"], false),
+            Some((field, descending)) => Sort::field(field, descending, &["d.id"]),
+        }
+    }
+}
 
 impl Reads {
     /// One page, ordered by name and id.
     pub async fn devices(&self, filter: &DeviceFilter, after: Option<&ListCursor>, limit: u32) -> Result<Vec<DeviceRow>, Error> {
-        let mut q = select(COLUMNS, filter);
-        if let Some(after) = after {
-            q.push(" AND (name, id) > (").push_bind(after.name.clone()).push(", ").push_bind(after.id.0.as_bytes().to_vec()).push(")");
-        }
-        q.push(" ORDER BY name, id LIMIT ").push_bind(limit);
-        q.build().fetch_all(&self.db.read).await?.iter().map(row).collect()
+        let after = after.map(|a| [Key::Text(a.name.clone()), Key::Bytes(a.id.0.as_bytes().to_vec())]);
+        let page = self.device_page(filter, &DeviceRow::sort(None), after.as_ref().map(<[_; 2]>::as_slice), limit).await?;
+        Ok(page.rows)
+    }
+
+    /// One page, in any order.
+    pub async fn device_page(
+        &self,
+        filter: &DeviceFilter,
+        sort: &Sort,
+        after: Option<&[Key]>,
+        limit: u32,
+    ) -> Result<Page<DeviceRow>, Error> {
+        page(&self.db, select(&format!("{COLUMNS}{}", keys(sort)), filter), sort, after, limit, row).await
     }
 
     /// How many.
@@ -119,7 +134,7 @@ impl Reads {
 
     /// The line of one device.
     pub async fn device_row(&self, id: DeviceId) -> Result<Option<DeviceRow>, Error> {
-        let mut q: QueryBuilder<Sqlite> = QueryBuilder::new(format!("SELECT {COLUMNS} FROM device WHERE id = "));
+        let mut q: QueryBuilder<Sqlite> = QueryBuilder::new(format!("SELECT {COLUMNS} FROM device d WHERE d.id = "));
         q.push_bind(id.0.as_bytes().to_vec());
         q.build().fetch_optional(&self.db.read).await?.as_ref().map(row).transpose()
     }
@@ -141,22 +156,17 @@ impl Reads {
     }
 }
 
-fn select(columns: &str, filter: &DeviceFilter) -> QueryBuilder<Sqlite> {
-    let mut q = QueryBuilder::new(format!("SELECT {columns} FROM device WHERE 1 = 1"));
-    if let Some(sites) = &filter.sites {
-        q.push(" AND site IN (");
-        let mut list = q.separated(", ");
-        for site in sites {
-            list.push_bind(site.clone());
-        }
-        q.push(")");
-    }
-    let columns =
-        [("name", &filter.name), ("phase", &filter.phase), ("role", &filter.role), ("owner", &filter.owner), ("rack", &filter.rack)];
-    for (column, value) in columns {
+pub(super) fn select(columns: &str, filter: &DeviceFilter) -> QueryBuilder<Sqlite> {
+    let mut q = QueryBuilder::new(format!("SELECT {columns} FROM device d WHERE 1 = 1"));
+    reach(&mut q, "d.site", filter.sites.as_deref(), true);
+    for (column, value) in [("d.name", &filter.name), ("d.phase", &filter.phase)] {
         if let Some(value) = value {
             q.push(format!(" AND {column} = ")).push_bind(value.clone());
         }
+    }
+    if let Some(matching) = &filter.matching {
+        q.push(" AND ");
+        matching.push(&mut q);
     }
     q
 }

@@ -1,19 +1,28 @@
 //! What can be asked: one function a question, keyset pages, every question an index.
 
+mod attention;
 mod conditions;
 mod configs;
 mod devices;
+pub mod filter;
 mod history;
 mod operations;
+mod page;
 mod parked;
+mod past;
+#[cfg(test)]
+mod plans;
 mod sites;
 
-pub use conditions::ConditionRow;
+pub use attention::{AttentionFilter, AttentionRow};
+pub use conditions::{ConditionFilter, ConditionRow};
 pub use configs::ConfigVersion;
 pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor};
 pub use history::HistoryRow;
 pub use operations::{OperationFilter, OperationRow};
+pub use page::{Key, Page, Sort};
 pub use parked::ParkedRow;
+pub use past::Point;
 
 use crate::db::{Db, Error};
 use crate::projector::Progress;

@@ -1,5 +1,7 @@
 //! Operations: a command's progress as people see it.
 
+use super::filter::{Expr, Field};
+use super::page::{Key, Page, Sort, keys, page, reach};
 use super::{Reads, uuid};
 use crate::db::Error;
 use fleet_schemas::{DeviceId, OperationId, Timestamp};
@@ -35,7 +37,7 @@ pub struct OperationRow {
 }
 
 /// Which operations. All that are given must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationFilter {
     /// This one.
     pub id: Option<OperationId>,
@@ -45,41 +47,55 @@ pub struct OperationFilter {
     pub state: Option<String>,
     /// At one of these sites; `None` = anywhere.
     pub sites: Option<Vec<String>>,
+    /// Of which this holds.
+    pub matching: Option<Expr>,
+}
+
+impl OperationRow {
+    /// The order where none is asked for (newest first), or by a field.
+    pub fn sort(by: Option<(&'static Field, bool)>) -> Sort {
+        match by {
+            None => Sort::by(&["o.started_at", "o.id"], true),
+            Some((field, descending)) => Sort::field(field, descending, &["o.id"]),
+        }
+    }
 }
 
 impl Reads {
-    /// The latest operations, newest first, those before `before`.
+    /// One page.
     pub async fn operations(
         &self,
         filter: &OperationFilter,
-        before: Option<(Timestamp, OperationId)>,
+        sort: &Sort,
+        after: Option<&[Key]>,
         limit: u32,
-    ) -> Result<Vec<OperationRow>, Error> {
-        let mut q: QueryBuilder<Sqlite> =
-            QueryBuilder::new("SELECT o.*, d.name, d.site FROM operation o JOIN device d ON d.id = o.device WHERE 1 = 1");
-        if let Some(id) = filter.id {
-            q.push(" AND o.id = ").push_bind(id.0.as_bytes().to_vec());
-        }
-        if let Some(device) = filter.device {
-            q.push(" AND o.device = ").push_bind(device.0.as_bytes().to_vec());
-        }
-        if let Some(state) = &filter.state {
-            q.push(" AND o.state = ").push_bind(state.clone());
-        }
-        if let Some(sites) = &filter.sites {
-            q.push(" AND d.site IN (");
-            let mut list = q.separated(", ");
-            for site in sites {
-                list.push_bind(site.clone());
-            }
-            q.push(")");
-        }
-        if let Some((at, id)) = before {
-            q.push(" AND (o.started_at, o.id) < (").push_bind(at.0).push(", ").push_bind(id.0.as_bytes().to_vec()).push(")");
-        }
-        q.push(" ORDER BY o.started_at DESC, o.id DESC LIMIT ").push_bind(limit);
-        q.build().fetch_all(&self.db.read).await?.iter().map(row).collect()
+    ) -> Result<Page<OperationRow>, Error> {
+        page(&self.db, select(&format!("o.*, d.name, d.site{}", keys(sort)), filter), sort, after, limit, row).await
     }
+
+    /// How many.
+    pub async fn count_operations(&self, filter: &OperationFilter) -> Result<i64, Error> {
+        Ok(select("count(*)", filter).build_query_scalar().fetch_one(&self.db.read).await?)
+    }
+}
+
+pub(super) fn select(columns: &str, filter: &OperationFilter) -> QueryBuilder<Sqlite> {
+    let mut q = QueryBuilder::new(format!("SELECT {columns} FROM operation o JOIN device d ON d.id = o.device WHERE 1 = 1"));
+    if let Some(id) = filter.id {
+        q.push(" AND o.id = ").push_bind(id.0.as_bytes().to_vec());
+    }
+    if let Some(device) = filter.device {
+        q.push(" AND o.device = ").push_bind(device.0.as_bytes().to_vec());
+    }
+    if let Some(state) = &filter.state {
+        q.push(" AND o.state = ").push_bind(state.clone());
+    }
+    reach(&mut q, "d.site", filter.sites.as_deref(), false);
+    if let Some(matching) = &filter.matching {
+        q.push(" AND ");
+        matching.push(&mut q);
+    }
+    q
 }
 
 fn row(r: &sqlx::sqlite::SqliteRow) -> Result<OperationRow, Error> {

@@ -4,7 +4,7 @@ use super::Reads;
 use crate::db::Error;
 use crate::fold::thaw;
 use fleet_lifecycle::{Reference, Site};
-use fleet_schemas::StreamId;
+use fleet_schemas::{SiteId, StreamId};
 use std::sync::Arc;
 
 impl Reads {
@@ -19,6 +19,17 @@ impl Reads {
             sites.extend(thaw(&stream, &state)?.site().filter(|s| s.registered).cloned());
         }
         Ok(sites)
+    }
+
+    /// One registered site, and its version.
+    pub async fn site(&self, id: &SiteId) -> Result<Option<(Arc<Site>, u64)>, Error> {
+        let stream = StreamId::Site(id.clone());
+        let row: Option<(i64, Vec<u8>)> = sqlx::query_as("SELECT version, state FROM stream WHERE id = $1")
+            .bind(stream.to_string())
+            .fetch_optional(&self.db.read)
+            .await?;
+        let Some((version, state)) = row else { return Ok(None) };
+        Ok(thaw(&stream, &state)?.site().filter(|s| s.registered).map(|s| (s.clone(), version as u64)))
     }
 
     /// The sites as guards see them, for saying what would be decided now.

@@ -14,6 +14,7 @@ macro_rules! every_record {
             Command,
             Observation,
             Parked,
+            ParkedClosed,
             NetboxDeviceSeen,
             NetboxDeviceGone,
             SlurmNodeSeen,
@@ -33,10 +34,15 @@ macro_rules! every_record {
             LiftHold,
             Annotate,
             SetAnnotations,
+            AcknowledgeAttention,
             NotBuilt,
             RegisterSite,
             SetRoleProfile,
             ClaimEpoch,
+            ChangeSite,
+            PlaceFreeze,
+            LiftFreeze,
+            RegisterType,
             InventoryChanged,
             DeviceMoved,
             PhaseChanged,
@@ -55,6 +61,7 @@ macro_rules! every_record {
             TaskWithdrawn,
             AttentionRaised,
             AttentionCleared,
+            AttentionAcknowledged,
             WaitArmed,
             DeadlineUnobservable,
             DriftAccepted,
@@ -71,7 +78,11 @@ macro_rules! every_record {
             ReadUserData,
             BootstrapConfigCreated,
             BootstrapConfigChanged,
-            BootstrapConfigRetired
+            BootstrapConfigRetired,
+            TeamsSet,
+            FreezePlaced,
+            FreezeLifted,
+            TypeRegistered
         )
     };
 }

@@ -9,6 +9,8 @@ use std::{cell::RefCell, time::Duration};
 
 /// A call takes no longer than the hub's own limit and a little.
 const LIMIT: Duration = Duration::from_secs(70);
+/// A rebuild takes as long as there is to do.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// The API of one hub.
 pub struct Api {
@@ -44,7 +46,12 @@ impl Api {
 
     /// POST below `/api/v1`, with a key that makes a repeat of the same request harmless.
     pub async fn post(&self, segments: &[&str], body: &Value, headers: &[(&str, String)]) -> Result<Answer, Failure> {
-        self.write(Method::POST, segments, &[], body, headers).await
+        self.write_within(LIMIT, Method::POST, segments, &[], body, headers).await
+    }
+
+    /// The same, for the few calls that take as long as there is to do.
+    pub async fn post_patiently(&self, segments: &[&str], body: &Value) -> Result<Answer, Failure> {
+        self.write_within(PATIENCE, Method::POST, segments, &[], body, &[]).await
     }
 
     /// The same by any method, with a query.
@@ -56,7 +63,19 @@ impl Api {
         body: &Value,
         headers: &[(&str, String)],
     ) -> Result<Answer, Failure> {
-        let request = self.client.request(method, self.url(&path(segments)?)).query(query).json(body);
+        self.write_within(LIMIT, method, segments, query, body, headers).await
+    }
+
+    async fn write_within(
+        &self,
+        limit: Duration,
+        method: Method,
+        segments: &[&str],
+        query: &[(&str, &str)],
+        body: &Value,
+        headers: &[(&str, String)],
+    ) -> Result<Answer, Failure> {
+        let request = self.client.request(method, self.url(&path(segments)?)).timeout(limit).query(query).json(body);
         let mut request = request.header("idempotency-key", uuid::Uuid::new_v4().to_string());
         for (name, value) in headers {
             request = request.header(*name, value);

@@ -19,6 +19,8 @@ pub fn command() -> Command {
         .subcommand(named("history", "the decisions on a device").arg(device()).arg(limit()))
         .subcommand(site())
         .subcommand(apply())
+        .subcommand(projections())
+        .subcommand(parked())
         .subcommand(wait())
         .subcommand(
             named("completion", "a completion script")
@@ -96,6 +98,28 @@ fn apply() -> Command {
         )
         .arg(Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).help("say what would happen, change nothing"))
         .arg(Arg::new("diff").long("diff").action(ArgAction::SetTrue).help("show what changes; of user-data its digest alone"))
+}
+
+fn projections() -> Command {
+    let anyway = Arg::new("flip-anyway").long("flip-anyway").action(ArgAction::SetTrue).help("flip although the two differ");
+    named("projections", "the generations of the read model")
+        .subcommand_required(true)
+        .subcommand(named("list", "all of them, and how far they are"))
+        .subcommand(named("rebuild", "fill a new one from the journal, compare, and flip").arg(anyway))
+        .subcommand(named("flip", "let the newer one serve, which stands beside"))
+        .subcommand(named("rollback", "let the older one serve again, which stands beside"))
+        .subcommand(named("drop", "drop the one that does not serve"))
+}
+
+fn parked() -> Command {
+    let id = || Arg::new("id").required(true).value_name("TOPIC:PARTITION:OFFSET").help("which, as the list has it");
+    let closed = Arg::new("closed").long("closed").action(ArgAction::SetTrue).help("those that somebody replayed or discarded");
+    named("parked", "input that could not be used")
+        .subcommand_required(true)
+        .subcommand(named("list", "what waits for a person").arg(closed))
+        .subcommand(named("show", "one of them").arg(id()))
+        .subcommand(named("replay", "put its bytes back on their topic").arg(id()).arg(reason().required(true)))
+        .subcommand(named("discard", "let it be").arg(id()).arg(reason().required(true)))
 }
 
 fn wait() -> Command {

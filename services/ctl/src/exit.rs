@@ -7,6 +7,8 @@ pub const USAGE: u8 = 2;
 pub const NOT_FOUND: u8 = 3;
 /// Still pending.
 pub const PENDING: u8 = 7;
+/// What should be equal is not.
+pub const INTEGRITY: u8 = 9;
 
 /// Why the program ends otherwise than well.
 #[derive(Debug)]

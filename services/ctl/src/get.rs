@@ -75,7 +75,7 @@ fn max(m: &ArgMatches) -> u32 {
 
 async fn devices(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
     let site = text(m, "site").map(|s| format!("site = \"{s}\""));
-    let filter: Vec<_> = site.into_iter().chain(text(m, "filter").cloned()).collect();
+    let filter: Vec<_> = site.into_iter().chain(text(m, "filter").filter(|f| !f.trim().is_empty()).map(|f| format!("({f})"))).collect();
     let body = all(api, "devices", vec![("filter", filter.join(" AND "))], max(m), output).await?;
     if output.whole(&body)? {
         return Ok(());

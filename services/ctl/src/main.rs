@@ -1,5 +1,6 @@
 //! `fmctl`: what people type. Data goes to stdout, everything else to stderr; exit codes are in `exit.rs`.
 
+mod admin;
 mod api;
 mod apply;
 mod args;
@@ -52,6 +53,8 @@ async fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
                 "history" => get::history(&api, m, &output).await,
                 "site" => baseline::site(&api, m, &output).await,
                 "apply" => apply::apply(&api, m, &output).await,
+                "projections" => admin::projections(&api, m, &output).await,
+                "parked" => admin::parked(&api, m, &output).await,
                 "wait" => wait::wait(&api, m, &output).await,
                 verb => verb::give(&api, verb, m, &output).await,
             }

@@ -5,6 +5,7 @@
 
 pub mod access;
 mod api;
+pub mod openapi;
 mod problem;
 mod render;
 mod telling;
@@ -29,6 +30,8 @@ pub struct Hub {
     pub issuer: Issuer,
     /// Who may ask for one.
     pub clients: Clients,
+    /// Outside issuers, where people log in.
+    pub outside: Vec<access::outside::Outside>,
     /// What was denied.
     pub denials: Denials,
     /// How fast a client may ask.
@@ -51,10 +54,26 @@ impl Hub {
 /// A request that takes longer is ended; commands end sooner by themselves, and the long routes when they are done.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 
+/// The routes that are open to all.
+fn public() -> access::Routes {
+    api::health::routes().merge(api::tokens::routes()).merge(api::docs::routes())
+}
+
+/// The API described: OpenAPI 3.1, of every route there is.
+pub fn openapi() -> serde_json::Value {
+    const API: &str = "/api/v1";
+    openapi::document(&[public().described(""), api::routes().described(API), api::long_routes().described(API)].concat())
+}
+
+/// The same as it is served and committed.
+pub fn openapi_text() -> &'static str {
+    static TEXT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| format!("{:#}\n", openapi()));
+    &TEXT
+}
+
 /// The whole API.
 pub fn router(hub: Arc<Hub>) -> Router {
-    let public = Router::new().merge(api::health::routes()).merge(api::tokens::routes());
-    limited(public.nest("/api/v1", api::routes().into_router()), REQUEST_LIMIT)
+    limited(public().into_router().nest("/api/v1", api::routes().into_router()), REQUEST_LIMIT)
         .nest("/api/v1", api::long_routes().into_router())
         .fallback(api::not_found)
         .method_not_allowed_fallback(api::method_not_allowed)

@@ -3,7 +3,7 @@
 use fleet_lifecycle::device::{Condition, TaskState, instruction};
 use fleet_lifecycle::{Device, Reference, Sense, condition_type, device::tenant_state};
 use fleet_projections::{DeviceDoc, DeviceRow, Reads};
-use fleet_schemas::{Effect, SiteId, Source, Timestamp};
+use fleet_schemas::{Effect, Severity, SiteId, Source, Status, Timestamp};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -61,9 +61,14 @@ fn reason_of_silence(site: &str, source: Source, reference: &Reference) -> Strin
 
 /// One condition, as it reads now: what a stale source said reads Unknown, with why.
 pub(crate) fn condition(c: &Condition, device_site: Option<&SiteId>, reference: &Reference, now: Timestamp) -> Value {
-    let believed = c.believed(device_site, reference);
+    let over = expired(&c.r#type, &c.site, c.observed_at, reference, now);
+    let believed = if over { Status::Unknown } else { c.believed(device_site, reference) };
     let said = believed == c.status;
-    let reason = if said { c.reason.clone() } else { silence(c, device_site, reference) };
+    let reason = match (said, over) {
+        (true, _) => c.reason.clone(),
+        (false, true) => EXPIRED.to_owned(),
+        (false, false) => silence(c, device_site, reference),
+    };
     json!({
         "type": c.r#type, "subject": c.subject, "status": believed.as_str(), "reason": reason, "message": c.message,
         "said": (!said).then(|| c.status.as_str()),
@@ -71,6 +76,15 @@ pub(crate) fn condition(c: &Condition, device_site: Option<&SiteId>, reference: 
         "observed_at": c.observed_at.to_string(), "last_transition_at": c.last_transition_at.to_string(),
         "age_seconds": now.since(c.observed_at) / fleet_schemas::SECOND, "confirmed_live": c.confirmed_live,
     })
+}
+
+/// Reason of a statement that was not repeated in its type's time.
+pub(crate) const EXPIRED: &str = "Expired";
+
+/// Whether a statement counts no more, since its type asks for one more often. Types of sources rest on their freshness instead.
+pub(crate) fn expired(r#type: &str, site: &SiteId, observed_at: Timestamp, reference: &Reference, now: Timestamp) -> bool {
+    let ttl = reference.condition_type(site, r#type).and_then(|t| t.ttl_seconds);
+    ttl.is_some_and(|seconds| now.since(observed_at) > seconds * fleet_schemas::SECOND)
 }
 
 fn silence(c: &Condition, device_site: Option<&SiteId>, reference: &Reference) -> String {
@@ -85,11 +99,12 @@ fn silence(c: &Condition, device_site: Option<&SiteId>, reference: &Reference) -
 }
 
 /// Whether a condition stands the wrong way.
-pub(crate) fn is_bad(r#type: &str, status: &str) -> bool {
+pub(crate) fn is_bad(r#type: &str, status: &str, severity: &str) -> bool {
     match condition_type(r#type).map(|t| t.sense) {
         Some(Sense::Readiness) => status != "True",
         Some(Sense::Problem) => status != "False",
-        Some(Sense::Fact) | None => false,
+        Some(Sense::Fact) => false,
+        None => severity != Severity::Info.as_str(),
     }
 }
 
@@ -137,7 +152,10 @@ fn lifecycle(d: &Device) -> Value {
         "holds": d.holds.iter().map(|(name, h)| json!({
             "name": name, "by": h.by, "reason": h.reason, "since": h.since.to_string(), "expires_at": h.expires_at.map(|t| t.to_string()),
         })).collect::<Vec<_>>(),
-        "attention": d.attention.iter().map(|(name, a)| json!({"name": name, "why": a.why, "since": a.since.to_string(), "ways_out": a.ways_out})).collect::<Vec<_>>(),
+        "attention": d.attention.iter().map(|(name, a)| json!({
+            "name": name, "why": a.why, "since": a.since.to_string(), "ways_out": a.ways_out,
+            "acknowledged": a.acknowledged.as_ref().map(|k| json!({"by": k.by, "at": k.at.to_string(), "reason": k.reason})),
+        })).collect::<Vec<_>>(),
     })
 }
 

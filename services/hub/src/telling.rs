@@ -55,6 +55,7 @@ fn device(event: &DeviceEvent) -> String {
         DeviceEvent::TaskWithdrawn(e) => format!("plan withdrawn: {}", e.why),
         DeviceEvent::AttentionRaised(e) => format!("needs attention: {}", e.why),
         DeviceEvent::AttentionCleared(e) => format!("attention cleared: {}", e.name),
+        DeviceEvent::AttentionAcknowledged(e) => format!("attention acknowledged by {}: {}: {}", e.by, e.name, e.reason),
         DeviceEvent::WaitArmed(e) => format!("waits ({}) until {}", e.wait, e.due),
         DeviceEvent::DeadlineUnobservable(e) => format!("the deadline of {} cannot be judged: {} is not fresh", e.wait, e.source),
         DeviceEvent::DriftAccepted(e) => format!("NetBox status {} accepted by {}", e.status, e.by),
@@ -72,6 +73,15 @@ fn site(event: &SiteEvent) -> String {
         SiteEvent::EpochGranted(e) => format!("{} got epoch {}", e.source, e.epoch),
         SiteEvent::FreshnessChanged(e) if e.fresh => format!("{} is fresh", e.source),
         SiteEvent::FreshnessChanged(e) => format!("{} is stale: {}", e.source, e.message),
+        SiteEvent::TeamsSet(e) => {
+            let team = |t: &Option<String>| t.clone().unwrap_or_else(|| "nobody".into());
+            let sources = e.sources.iter().map(|t| format!("{} by {}", t.source, team(&t.team)));
+            let all: Vec<_> = sources.chain(e.roles.iter().map(|t| format!("role {} by {}", t.role, team(&t.team)))).collect();
+            format!("answered for: {}", all.join(", "))
+        }
+        SiteEvent::FreezePlaced(e) => format!("freeze `{}` by {}: {}", e.name, e.by, e.reason),
+        SiteEvent::FreezeLifted(e) => format!("freeze `{}` lifted by {}", e.name, e.by),
+        SiteEvent::TypeRegistered(e) => format!("type {} registered: {}", e.definition.name, e.definition.about),
         SiteEvent::LooksFailing(e) => match e.fault {
             Some(fault) => format!("looks at {} fail ({fault}): {}", e.source, e.message),
             None => format!("looks at {} work again", e.source),

@@ -1,17 +1,8 @@
-//! The built-in type registry: what a type of condition means never comes from a report.
+//! The type registry: what a type of condition means never comes from a report. Some types are built in; a site adds its own.
 
-use fleet_schemas::{Effect, Severity};
+use fleet_schemas::{Effect, Severity, TypeDefinition};
 
-/// Which status is the good one, and how the condition acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sense {
-    /// True is good. Acts only at the edges that name it, there also by absence.
-    Readiness,
-    /// True is bad. Acts only through its effects.
-    Problem,
-    /// Neither is good: a fact that something else rests on.
-    Fact,
-}
+pub use fleet_schemas::Sense;
 
 /// One type of condition.
 #[derive(Debug)]
@@ -88,4 +79,50 @@ pub fn condition_type(name: &str) -> Option<&'static ConditionType> {
 /// Every built-in type.
 pub fn condition_types() -> &'static [ConditionType] {
     TYPES
+}
+
+/// `source` of a condition whose type a site registered: its writers are programs outside.
+pub const EXTERNAL: &str = "external";
+
+/// A type of condition as it counts at one site, built in or registered there.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownType<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Who states it: a source, `hub`, or [`EXTERNAL`].
+    pub source: &'a str,
+    /// Its sense.
+    pub sense: Sense,
+    /// How bad it is when it stands the wrong way.
+    pub severity: Severity,
+    /// What it forbids or demands while True (problems only).
+    pub effects: &'a [Effect],
+    /// Seconds after which a statement that was not repeated reads Unknown. A built-in type's rests on its source's freshness.
+    pub ttl_seconds: Option<i64>,
+    /// Clients that may state it; empty for a built-in type, which its source states.
+    pub writers: &'a [String],
+    /// For people.
+    pub about: &'a str,
+}
+
+impl<'a> From<&'a ConditionType> for KnownType<'a> {
+    fn from(t: &'a ConditionType) -> Self {
+        let (name, source, sense, severity, effects, about) = (t.name, t.source, t.sense, t.severity, t.effects, t.about);
+        Self { name, source, sense, severity, effects, ttl_seconds: None, writers: &[], about }
+    }
+}
+
+impl<'a> From<&'a TypeDefinition> for KnownType<'a> {
+    fn from(d: &'a TypeDefinition) -> Self {
+        let (name, writers, about) = (d.name.as_str(), d.writers.as_slice(), d.about.as_str());
+        let (sense, severity, effects, ttl_seconds) = (d.sense, d.severity, d.effects.as_slice(), d.ttl_seconds);
+        Self { name, source: EXTERNAL, sense, severity, effects, ttl_seconds, writers, about }
+    }
+}
+
+impl KnownType<'_> {
+    /// Whether a client may state it. What a source states comes from its agent, which the roster binds to it.
+    pub fn writes(&self, client: &str) -> bool {
+        self.writers.iter().any(|w| w == client)
+    }
 }

@@ -35,6 +35,7 @@ pub fn all(edge: &Edge, device: &Device, then: Option<Then>, asked: Option<Phase
         out.push(no_hold(device)?);
         out.push(owner(device)?);
         out.push(caught_up(ctx.reference)?);
+        out.push(no_freeze(device, ctx.reference)?);
         for source in edge.reads {
             out.extend(fresh(device, *source, ctx.reference)?);
         }
@@ -103,6 +104,15 @@ fn caught_up(reference: &Reference) -> Seen {
         return seen("reference", format!("read up to {}", reference.next));
     }
     Err(Refusal::new("reference-stale", "reference", "the site's streams read up to now", "reading lags", "try again in some seconds"))
+}
+
+/// Neither where it is nor, while a move is not accepted, where its profile is from.
+fn no_freeze(device: &Device, reference: &Reference) -> Seen {
+    let frozen = device.sites().find_map(|site| Some((site, reference.sites.get(site)?.freezes.iter().next()?)));
+    let Some((site, (name, freeze))) = frozen else { return seen("no freeze", "none") };
+    let until = freeze.until.map_or_else(String::new, |t| format!(", until {t}"));
+    let found = format!("freeze `{name}` of {site} by {}: {}{until}", freeze.by, freeze.reason);
+    Err(Refusal::new("site-frozen", "no freeze", "no freeze at its site", found, "wait for its end, or let the site's owner lift it"))
 }
 
 /// Whether `source` is fresh, where the device's profile has it at all.

@@ -16,7 +16,7 @@ mod refusal;
 pub mod site;
 pub mod why;
 
-pub use conditions::{ConditionType, Sense, condition_type, condition_types};
+pub use conditions::{ConditionType, EXTERNAL, KnownType, Sense, condition_type, condition_types};
 pub use decider::{Context, Decider, Observed, Request, Sighting, Wait};
 pub use device::Device;
 pub use fleet::{Entity, Fleet};

@@ -1,6 +1,6 @@
 //! The reference: what every device's guards may know of its site.
 
-use crate::{Entity, Site, bootstrap::Config, site::SourceState};
+use crate::{Entity, KnownType, Site, bootstrap::Config, condition_type, site::SourceState};
 use fleet_schemas::{RoleName, RoleProfile, SiteId, Source, Timestamp};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -64,5 +64,23 @@ impl Reference {
     /// Whether it was so without a break since `since`.
     pub fn fresh_since(&self, site: &SiteId, source: Source, since: Timestamp) -> bool {
         self.source(site, source).is_some_and(|s| s.fresh && s.changed_at <= since)
+    }
+
+    /// Whether any site registers a type of condition of this name.
+    pub fn registers(&self, name: &str) -> bool {
+        self.sites.values().any(|s| s.types.contains_key(name))
+    }
+
+    /// The type of condition of this name as it counts at `site`: built in, or registered there.
+    pub fn condition_type<'a>(&'a self, site: &SiteId, name: &str) -> Option<KnownType<'a>> {
+        let built_in = condition_type(name).map(KnownType::from);
+        built_in.or_else(|| self.sites.get(site)?.types.get(name).map(KnownType::from))
+    }
+
+    /// The team that answers for a source at a site, or else for its devices of a role.
+    pub fn team(&self, site: &SiteId, source: Option<Source>, role: &str) -> Option<&str> {
+        let site = self.sites.get(site)?;
+        let of_source = source.and_then(|s| site.source_teams.get(&s));
+        of_source.or_else(|| site.role_teams.get(role)).map(String::as_str)
     }
 }

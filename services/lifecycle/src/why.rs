@@ -40,6 +40,12 @@ pub fn waits(device: &Device, reference: &Reference) -> Vec<Waiting> {
         let what = format!("hold `{name}` by {}: {}", hold.by, hold.reason);
         out.push(Waiting { until, ..wait(what, Some(hold.since), &hold.by, format!("unhold --name {name}")) });
     }
+    for site in device.sites() {
+        for (name, freeze) in reference.sites.get(site).into_iter().flat_map(|s| &s.freezes) {
+            let what = format!("freeze `{name}` of {site} by {}: {}", freeze.by, freeze.reason);
+            out.push(Waiting { until: freeze.until, ..wait(what, Some(freeze.since), "site owner", "its end, or its lifting".into()) });
+        }
+    }
     for item in device.attention.values() {
         out.push(wait(item.why.clone(), Some(item.since), "operator", item.ways_out.join(", ")));
     }

@@ -37,7 +37,7 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     let systems = configuration.satellite();
     let clients = folder.users()?.into_iter().chain(agents_of(&folder, &systems)?).collect();
     let issuer = folder.issuer(&format!("{url}/dev"))?;
-    let face = Face { listener, url: url.clone(), issuer, clients, limits: Limits::default(), vault, tls: None };
+    let face = Face { listener, url: url.clone(), issuer, clients, outside: vec![], limits: Limits::default(), vault, tls: None };
     let mut hub = Running::start(&folder, face).await?;
     hub.register(configuration.commands()?).await?;
 

@@ -6,6 +6,7 @@ use crate::{embedded, process};
 use anyhow::{Context, bail};
 use axum_server::tls_rustls::RustlsConfig;
 use fleet_hub::Hub;
+use fleet_hub::access::outside::{Grant, Outside};
 use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits};
 use fleet_hub::vault::{MasterKey, Vault};
 use fleet_journal::{AskError, Journal, Phase};
@@ -39,6 +40,8 @@ pub struct Face {
     pub issuer: Issuer,
     /// Who may ask.
     pub clients: Vec<Client>,
+    /// Outside issuers.
+    pub outside: Vec<Outside>,
     /// How fast.
     pub limits: Limits,
     /// Keys of user-data.
@@ -61,6 +64,7 @@ impl Running {
             issuer: face.issuer,
             clients: Clients::new(face.clients).map_err(anyhow::Error::msg)?,
             denials: Denials::new(generations.control().clone()),
+            outside: face.outside,
             limits: face.limits,
             vault: face.vault,
             url: face.url,
@@ -165,6 +169,23 @@ async fn ask(journal: &Journal, site: &SiteId, ask: Ask) -> anyhow::Result<()> {
     }
 }
 
+/// The issuers that people log in with.
+fn outside(configuration: &Configuration) -> anyhow::Result<Vec<Outside>> {
+    let one = |issuer: &crate::configuration::hub::Issuer| {
+        let grant =
+            |g: &crate::configuration::hub::Grant| Grant { group: g.group.clone(), scopes: g.scopes.clone(), sites: g.sites.clone() };
+        Ok(Outside {
+            url: issuer.url.clone(),
+            audience: issuer.audience.clone(),
+            groups_claim: issuer.groups_claim.clone(),
+            grants: issuer.grants.iter().map(grant).collect(),
+            keys: Box::new(crate::jwks::Published::new(&issuer.jwks_url, issuer.ca_file.as_deref())?),
+            held: Default::default(),
+        })
+    };
+    configuration.issuers.iter().map(one).collect()
+}
+
 /// Runs until SIGINT or SIGTERM, or until any loop fails.
 pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
     let configuration = Configuration::read(file)?;
@@ -186,7 +207,16 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
     let limits = Limits::new(configuration.limits.per_second, configuration.limits.burst);
     let master_key = configuration.master_key.clone().unwrap_or_else(|| folder.master_key());
     let vault = Vault::open_file(&folder.vault(), MasterKey::read_or_make(&master_key, &folder.vault())?).await?;
-    let face = Face { listener, url: url.clone(), issuer, clients: configuration.clients()?, limits, vault, tls };
+    let face = Face {
+        listener,
+        url: url.clone(),
+        issuer,
+        clients: configuration.clients()?,
+        outside: outside(&configuration)?,
+        limits,
+        vault,
+        tls,
+    };
     let mut running = Running::start(&folder, face).await?;
     running.register(configuration.commands()?).await?;
     folder.write_running(&crate::folder::Running { url: reached, issuer: url.clone() })?;

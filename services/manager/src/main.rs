@@ -8,6 +8,7 @@ mod doctor;
 mod embedded;
 mod folder;
 mod hub;
+mod jwks;
 mod print;
 mod process;
 mod projections;

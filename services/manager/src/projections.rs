@@ -50,10 +50,12 @@ pub async fn list(data: &Path) -> anyhow::Result<()> {
             crate::print::lines(&format!("{answer:#}"));
         }
         Holder::Nobody(folder, log) => {
-            let (number, next) = embedded::open_generations(&folder, log).await?.list().await?;
-            crate::print::lines(&format!("generation {number} serves; nobody feeds it now"));
-            for (partition, next) in next {
-                crate::print::lines(&format!("  partition {partition}: read up to offset {next}"));
+            for generation in embedded::open_generations(&folder, log).await?.list().await? {
+                let does = if generation.active { "serves" } else { "stands beside" };
+                crate::print::lines(&format!("generation {} {does}; nobody feeds it now", generation.number));
+                for (partition, next) in generation.next {
+                    crate::print::lines(&format!("  partition {partition}: read up to offset {next}"));
+                }
             }
         }
     }

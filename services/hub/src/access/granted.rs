@@ -1,11 +1,12 @@
 //! The extractor that a handler takes its right from.
 
 use super::Scope;
+use super::outside::{self, Grant, Person};
 use crate::{Hub, Problem};
 use axum::{extract::FromRequestParts, http::StatusCode, http::header, http::request::Parts};
 use fleet_schemas::{Actor, SiteId};
 use serde_json::json;
-use std::{marker::PhantomData, sync::Arc};
+use std::{collections::BTreeSet, marker::PhantomData, sync::Arc};
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Principal {
     pub scopes: Vec<String>,
     /// Sites; `*` = all.
     pub sites: Vec<String>,
+    /// What it may do where, where that differs: scopes with their sites. Empty = every scope at every site above.
+    pub grants: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Principal {
@@ -25,6 +28,19 @@ impl Principal {
     pub(crate) fn out_of_reach(&self, hub: &Hub, method: &str, path: &str, detail: String) -> Problem {
         hub.denials.record(&self.client, "reach", method, path, &detail);
         Problem::new(StatusCode::FORBIDDEN, "out-of-reach", detail)
+    }
+
+    /// It, as far as its right to `scope` goes; `None` = it has no such right.
+    fn narrowed(mut self, scope: &str, implied_by: &[&str]) -> Option<Self> {
+        let holds = |scopes: &[String]| scopes.iter().any(|s| s == scope || implied_by.contains(&s.as_str()));
+        if !holds(&self.scopes) {
+            return None;
+        }
+        if !self.grants.is_empty() {
+            let sites: BTreeSet<_> = self.grants.iter().filter(|(scopes, _)| holds(scopes)).flat_map(|(_, sites)| sites.clone()).collect();
+            self.sites = sites.into_iter().collect();
+        }
+        Some(self)
     }
 
     /// As an actor of a command.
@@ -55,17 +71,17 @@ impl<S: Scope> FromRequestParts<Arc<Hub>> for Granted<S> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, hub: &Arc<Hub>) -> Result<Self, Problem> {
-        let principal = authenticate(parts, hub)?;
-        if !principal.scopes.iter().any(|s| s == S::NAME || S::IMPLIED_BY.contains(&s.as_str())) {
-            denied(parts, hub, &principal.client, "scope", S::NAME);
-            let detail = format!("{} lacks scope {}", principal.client, S::NAME);
-            return Err(Problem::new(StatusCode::FORBIDDEN, "scope-missing", detail).with("scope", json!(S::NAME)));
-        }
-        Ok(Self { principal, scope: PhantomData })
+        let principal = authenticate(parts, hub).await?;
+        let client = principal.client.clone();
+        principal.narrowed(S::NAME, S::IMPLIED_BY).map(|principal| Self { principal, scope: PhantomData }).ok_or_else(|| {
+            denied(parts, hub, &client, "scope", S::NAME);
+            let detail = format!("{client} lacks scope {}", S::NAME);
+            Problem::new(StatusCode::FORBIDDEN, "scope-missing", detail).with("scope", json!(S::NAME))
+        })
     }
 }
 
-fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
+pub(super) async fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
     let refuse = |detail: &str| {
         Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail).header("www-authenticate", "Bearer realm=\"fleet-manager\"")
     };
@@ -74,8 +90,15 @@ fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
         denied(parts, hub, "", "no-token", "");
         return Err(refuse("no bearer token; get one at /oauth/token"));
     };
+    if let Some(outside) = outside::issuer_of(token).and_then(|iss| hub.outside.iter().find(|o| o.url == iss)) {
+        return outside.check(token).await.map(person).map_err(|why| {
+            denied(parts, hub, "", "bad-token", &why);
+            refuse(&format!("the token is refused: {why}"))
+        });
+    }
     match hub.issuer.check(token) {
         Ok(claims) => Ok(Principal {
+            grants: vec![],
             subject: claims.sub,
             client: claims.client_id,
             scopes: claims.scope.split(' ').filter(|s| !s.is_empty()).map(str::to_owned).collect(),
@@ -85,6 +108,20 @@ fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
             denied(parts, hub, "", "bad-token", &why);
             Err(refuse(&format!("the token is refused: {why}")))
         }
+    }
+}
+
+/// Whom an outside issuer vouches for, with what this hub's own settings let the person's groups do.
+fn person(person: Person) -> Principal {
+    let union = |of: fn(&Grant) -> &Vec<String>| -> Vec<String> {
+        person.grants.iter().flat_map(|g| of(g).clone()).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    Principal {
+        scopes: union(|g| &g.scopes),
+        sites: union(|g| &g.sites),
+        grants: person.grants.iter().map(|g| (g.scopes.clone(), g.sites.clone())).collect(),
+        subject: person.subject,
+        client: person.client,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Who may do what: clients prove themselves by a signed assertion ([`assertion`]), get a short-lived access token ([`issuer`]), and
 //! every route names the scope it needs ([`routes`]).
 
+mod anyone;
 mod assertion;
 mod clients;
 mod denials;
@@ -8,9 +9,11 @@ mod granted;
 mod issuer;
 mod keys;
 mod limits;
+pub mod outside;
 mod routes;
 mod scope;
 
+pub use anyone::Anyone;
 pub use assertion::verify_assertion;
 pub use clients::{Client, Clients};
 pub use denials::{Denial, Denials};

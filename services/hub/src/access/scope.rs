@@ -15,6 +15,11 @@ macro_rules! scopes {
             const NAME: &'static str = $text;
             $(const IMPLIED_BY: &'static [&'static str] = &[$($implied),*];)?
         })*
+        /// Scopes that hold this one too.
+        pub fn implied_by(scope: &str) -> &'static [&'static str] {
+            $(if scope == $text { return $name::IMPLIED_BY; })*
+            &[]
+        }
         /// Every scope there is.
         pub const SCOPES: &[&str] = &[$($text),*];
     };

@@ -1,38 +1,34 @@
-//! `/admin`: parked input, projections.
+//! `/admin/projections`: the generations of the read model.
 
 use super::{body::Whole, query};
 use crate::access::{Admin, Granted};
 use crate::{Hub, Problem};
-use axum::{Json, extract::State, http::Uri};
-use fleet_projections::ParkedRow;
+use axum::{Json, extract::State, http::StatusCode, http::Uri};
+use fleet_projections::{Generation, Unturned};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(crate) async fn parked(_: Granted<Admin>, State(hub): State<Arc<Hub>>, uri: Uri) -> Result<Json<Value>, Problem> {
-    let params = query::params(&uri, &["limit"])?;
-    let rows = hub.reads().parked(query::limit(&params)?).await?;
-    Ok(Json(json!({"items": rows.iter().map(item).collect::<Vec<_>>()})))
-}
-
-/// The input's bytes are shown by size alone: whatever could not be decoded could hold anything.
-fn item(p: &ParkedRow) -> Value {
-    json!({
-        "topic": p.topic, "partition": p.partition, "offset": p.offset, "key": String::from_utf8_lossy(&p.key), "bytes": p.value.len(),
-        "parked_by": p.parked_by, "why": p.why, "parked_at": p.parked_at.to_string(),
-    })
-}
-
 pub(crate) async fn projections(_: Granted<Admin>, State(hub): State<Arc<Hub>>, uri: Uri) -> Result<Json<Value>, Problem> {
     query::params(&uri, &[])?;
-    let reads = hub.reads();
-    let progress = reads.progress();
-    let partitions: Vec<_> = progress
-        .partitions
-        .iter()
-        .map(|(p, s)| json!({"partition": p, "next": s.next, "recorded_at": s.recorded_at.to_string(), "stopped": s.stopped}))
-        .collect();
-    Ok(Json(json!({"items": [{"generation": reads.generation(), "active": true, "idle": progress.idle, "partitions": partitions}]})))
+    listed(&hub).await
+}
+
+async fn listed(hub: &Hub) -> Result<Json<Value>, Problem> {
+    let all = hub.generations.list().await?;
+    Ok(Json(json!({"items": all.iter().map(item).collect::<Vec<_>>()})))
+}
+
+fn item(g: &Generation) -> Value {
+    let partition = |(p, next): (&u32, &u64)| {
+        let standing = g.progress.partitions.get(p);
+        json!({
+            "partition": p, "next": next, "recorded_at": standing.map(|s| s.recorded_at.to_string()),
+            "stopped": standing.and_then(|s| s.stopped.clone()),
+        })
+    };
+    let partitions: Vec<_> = g.next.iter().map(partition).collect();
+    json!({"generation": g.number, "active": g.active, "fed": g.fed, "idle": g.progress.idle, "partitions": partitions})
 }
 
 #[derive(Default, Deserialize)]
@@ -54,4 +50,31 @@ pub(crate) async fn rebuild(_: Granted<Admin>, State(hub): State<Arc<Hub>>, uri:
         "generation": built.generation, "decisions": built.decisions, "devices": built.devices, "seconds": built.took.as_secs_f64(),
         "equal": differences.is_empty(), "differences": differences, "flipped": built.flipped,
     })))
+}
+
+/// These three take no parameter, and answer with the generations as they then are.
+pub(crate) async fn flip(_: Granted<Admin>, State(hub): State<Arc<Hub>>, uri: Uri) -> Result<Json<Value>, Problem> {
+    query::params(&uri, &[])?;
+    hub.generations.flip().await.map_err(unturned)?;
+    listed(&hub).await
+}
+
+pub(crate) async fn roll_back(_: Granted<Admin>, State(hub): State<Arc<Hub>>, uri: Uri) -> Result<Json<Value>, Problem> {
+    query::params(&uri, &[])?;
+    hub.generations.roll_back().await.map_err(unturned)?;
+    listed(&hub).await
+}
+
+pub(crate) async fn drop_standby(_: Granted<Admin>, State(hub): State<Arc<Hub>>, uri: Uri) -> Result<Json<Value>, Problem> {
+    query::params(&uri, &[])?;
+    hub.generations.drop_standby().await?;
+    listed(&hub).await
+}
+
+fn unturned(why: Unturned) -> Problem {
+    match why {
+        Unturned::Failed(error) => error.into(),
+        Unturned::None(..) => Problem::new(StatusCode::CONFLICT, "no-such-generation", why.to_string()),
+        Unturned::Behind { .. } => Problem::new(StatusCode::CONFLICT, "generation-behind", why.to_string()),
+    }
 }

@@ -25,11 +25,11 @@ pub(crate) async fn set(
         _ => Err(Problem::invalid(&format!("annotations.{key}"), "a text, or null")),
     };
     let annotations = given.iter().map(annotation).collect::<Result<Vec<_>, _>>()?;
+    let doc = devices::find(&hub.reads(), principal, id).await?;
     let Some(expected) = commands::expected_version(headers)? else {
         let detail = "name the version that you saw: If-Match: \"v<version>\", from the ETag of GET";
         return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, "version-required", detail).with("field", "If-Match".into()));
     };
-    let doc = devices::find(&hub.reads(), principal, id).await?;
     let ask = SetAnnotations { annotations }.into();
     let usual = commands::command(StreamId::Device(doc.state.id), &ask, principal, "annotations", hub.journal.clock().now());
     let id = commands::command_id_of(principal, "PATCH", uri.path(), headers)?;

@@ -1,6 +1,6 @@
 //! GET `/audit/denials`: what was denied, newest first.
 
-use super::{devices, query};
+use super::{listing, query};
 use crate::access::{AuditRead, Denial, Granted};
 use crate::{Hub, Problem};
 use axum::{extract::State, http::Uri, response::Response};
@@ -19,7 +19,7 @@ pub(crate) async fn list(_: Granted<AuditRead>, State(hub): State<Arc<Hub>>, uri
     let items: Vec<_> = rows.iter().map(|(_, d)| item(d)).collect();
     let now = hub.journal.clock().now().to_string();
     let body = json!({"items": items, "next_cursor": next, "meta": {"as_of": now, "lag_seconds": 0.0, "sources": []}});
-    Ok(devices::page(body, next))
+    Ok(listing::respond(body, next, &uri))
 }
 
 fn item(d: &Denial) -> Value {

@@ -1,7 +1,9 @@
 //! `/`, `/livez`, `/readyz`: open to all.
 
 use crate::Hub;
-use axum::{Json, Router, extract::State, http::StatusCode, response::IntoResponse, response::Response, routing::get};
+use crate::access::Routes;
+use crate::openapi::open_op;
+use axum::{Json, extract::State, http::StatusCode, response::IntoResponse, response::Response};
 use fleet_journal::Phase;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -11,8 +13,13 @@ const STUCK: Duration = Duration::from_secs(60);
 /// A read model older than this is not ready to serve.
 const LAG: Duration = Duration::from_secs(30);
 
-pub(crate) fn routes() -> Router<Arc<Hub>> {
-    Router::new().route("/", get(root)).route("/livez", get(livez)).route("/readyz", get(readyz))
+pub(crate) fn routes() -> Routes {
+    let ready = "{ok:bool lag_seconds:number? partitions:[object] projections_halted:[object]}";
+    let live = "{ok:bool stuck:[{partition:int seconds:int}]}";
+    Routes::default()
+        .open_get("/", open_op("getRoot", "What answers here").ok("{name:string version:string api:string health:[string]}"), root)
+        .open_get("/livez", open_op("getLive", "Whether every loop goes round").ok(live).answer(503, live), livez)
+        .open_get("/readyz", open_op("getReady", "Whether it can serve").ok(ready).answer(503, ready), readyz)
 }
 
 async fn root() -> Json<Value> {

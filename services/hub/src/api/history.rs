@@ -1,6 +1,6 @@
 //! GET `/devices/{id}/history` (decisions) and `/timeline` (people's reading of them).
 
-use super::{devices, named::Named, query};
+use super::{devices, listing, named::Named, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render, telling};
 use axum::{extract::State, http::HeaderMap, http::Uri, response::Response};
@@ -54,7 +54,7 @@ async fn page(
     rows.truncate(limit as usize);
     let next = rows.last().filter(|_| more).map(|r| query::cursor(&question, &[&r.offset.to_string()]));
     let meta = render::meta(&reads, &hub.journal.reference(), hub.journal.clock().now());
-    Ok(devices::page(render::list(rows.iter().flat_map(show).collect(), next.clone(), meta), next))
+    Ok(listing::respond(render::list(rows.iter().flat_map(show).collect(), next.clone(), meta), next, uri))
 }
 
 fn cite(row: &HistoryRow) -> Value {

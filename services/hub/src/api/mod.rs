@@ -2,6 +2,7 @@
 
 mod admin;
 mod annotations;
+mod attention;
 mod baseline;
 mod body;
 mod bootstrap;
@@ -9,52 +10,192 @@ mod commands;
 mod conditions;
 mod denials;
 mod devices;
+pub(crate) mod docs;
 mod filter;
 mod gateway;
 pub(crate) mod health;
 mod history;
+mod listing;
 mod named;
 mod operations;
+mod parked;
+mod past;
 mod query;
+mod site;
 mod sites;
 pub(crate) mod tokens;
+mod whoami;
 mod why;
 
 use crate::Problem;
 use crate::access::Routes;
+use crate::openapi::op;
 use axum::{extract::MatchedPath, extract::Request, http::Method, http::StatusCode, http::Uri, middleware::Next, response::Response};
 use std::time::Instant;
 
-/// Every route that needs a scope.
+/// Every route that needs a token and ends in time.
 pub(crate) fn routes() -> Routes {
+    device_routes().merge(fleet_routes()).merge(site_routes()).merge(gateway::routes()).merge(bootstrap::routes()).merge(admin_routes())
+}
+
+fn device_routes() -> Routes {
+    let at = "as it was believed at this time (RFC 3339)";
     Routes::default()
-        .get("/devices", devices::list)
-        .get("/devices/{id}", devices::one)
-        .get("/devices/{id}/why", why::why)
-        .get("/devices/{id}/history", history::history)
-        .get("/devices/{id}/timeline", history::timeline)
-        .get("/devices/{id}/conditions", conditions::of_device)
-        .post("/devices/{id}/commands", commands::give)
-        .get("/conditions", conditions::list)
-        .get("/operations", operations::list)
-        .get("/operations/{id}", operations::one)
-        .get("/sites", sites::list)
-        .get("/sites/{site}", sites::one)
-        .get("/sites/{site}/baseline", baseline::preview)
-        .patch("/devices/{id}", gateway::scheduler::one)
-        .post("/devices/{id}/conditions", gateway::conditions::one)
-        .patch("/sites/{site}/devices:batch", gateway::scheduler::batch)
-        .post("/sites/{site}/conditions:batch", gateway::conditions::batch)
-        .post("/sites/{site}/observations:batch", gateway::observations::batch)
-        .get("/audit/denials", denials::list)
-        .get("/admin/parked", admin::parked)
-        .get("/admin/projections", admin::projections)
-        .merge(bootstrap::routes())
+        .get("/devices", op("listDevices", "Devices").list("DeviceItem", &devices::LIST.orders(), devices::LIST.shows), devices::list)
+        .get(
+            "/devices/{id}",
+            op("getDevice", "A device whole")
+                .picks(devices::SECTIONS)
+                .query("at", "time", at)
+                .query("version", "int", "as it was at this version")
+                .reads()
+                .ok("Device")
+                .problems(&[409]),
+            devices::one,
+        )
+        .get(
+            "/devices/{id}/why",
+            op("getWhy", "What a device waits for, and what may be asked of it now")
+                .reads()
+                .ok("{id:uuid name:string phase:string? version:int waiting_for:[Waiting] plans:[Plan] verbs:[Verdict]}")
+                .problems(&[409]),
+            why::why,
+        )
+        .get("/devices/{id}/history", op("listHistory", "The decisions on a device").pages("Decision").problems(&[409]), history::history)
+        .get(
+            "/devices/{id}/timeline",
+            op("listTimeline", "What happened to a device, in words").pages("Entry").problems(&[409]),
+            history::timeline,
+        )
+        .get(
+            "/devices/{id}/conditions",
+            op("listConditionsOfDevice", "The conditions of a device")
+                .query("at", "time", at)
+                .reads()
+                .ok("{items:[Condition] next_cursor:string? meta:Meta at*:time}")
+                .problems(&[409]),
+            conditions::of_device,
+        )
+        .post(
+            "/devices/{id}/commands",
+            op("giveCommand", "Gives a device a command of the lifecycle")
+                .body(&format!("{{command:({}) reason:reason params*:object dry_run*:bool not_after*:time?}}", verbs()))
+                .decides()
+                .ok("Decided"),
+            commands::give,
+        )
+}
+
+fn fleet_routes() -> Routes {
+    Routes::default()
+        .get(
+            "/conditions",
+            op("listConditions", "Conditions over the fleet").list("Condition", &conditions::LIST.orders(), conditions::LIST.shows),
+            conditions::list,
+        )
+        .get(
+            "/operations",
+            op("listOperations", "What commands came to")
+                .query("device", "string", "only of this device")
+                .query("state", "(running|succeeded|failed|cancelled)", "only in this state")
+                .list("Operation", &operations::LIST.orders(), operations::LIST.shows)
+                .problems(&[404, 409]),
+            operations::list,
+        )
+        .get("/operations/{id}", op("getOperation", "One operation").picks(operations::LIST.shows).reads().ok("Operation"), operations::one)
+        .get(
+            "/attention",
+            op("listAttention", "Whatever waits for a person").list("AttentionItem", &attention::LIST.orders(), attention::LIST.shows),
+            attention::list,
+        )
+        .post(
+            "/attention/{id}/acknowledge",
+            op("acknowledgeAttention", "Says that somebody has seen it")
+                .body("{reason:reason}")
+                .decides()
+                .ok("{id:string decision:uuid repeated:bool version:int}"),
+            attention::acknowledge,
+        )
+        .get(
+            "/whoami",
+            op("whoami", "What the token says of its holder").ok("{subject:string client:string scopes:[string] sites:[string]}"),
+            whoami::whoami,
+        )
+        .get(
+            "/can-i",
+            op("canI", "Whether the token allows something")
+                .needs("scope", "string", "the scope")
+                .query("site", "string", "at this site")
+                .ok("{allowed:bool scope:string site:string? because:string}"),
+            whoami::can_i,
+        )
+}
+
+fn site_routes() -> Routes {
+    Routes::default()
+        .get("/sites", op("listSites", "Sites").reads().ok("{items:[SiteItem] next_cursor:string? meta:Meta}"), sites::list)
+        .get("/sites/{site}", op("getSite", "A site with all it is set to").reads().ok("Site"), sites::one)
+        .get(
+            "/sites/{site}/baseline",
+            op("previewBaseline", "What already runs, and the phase that it would get").reads().ok(
+                "{site_id:string items:[{id:uuid name:string phase:string? evidence:[string] problem:string?}] proposed:int undecided:int}",
+            ),
+            baseline::preview,
+        )
+        .merge(site::routes())
+}
+
+fn verbs() -> String {
+    fleet_schemas::verbs::TABLE.iter().map(|v| v.name).collect::<Vec<_>>().join("|")
+}
+
+fn admin_routes() -> Routes {
+    let closed = "{id:string how:string by:string at:time}";
+    let turns = |id, summary| op(id, summary).ok("Generations").problems(&[409]);
+    Routes::default()
+        .get(
+            "/admin/parked",
+            op("listParked", "Input that could not be used")
+                .limited()
+                .query("closed", "bool", "those that somebody replayed or discarded")
+                .ok("{items:[Parked]}"),
+            parked::list,
+        )
+        .get("/admin/parked/{id}", op("getParked", "One of them").ok("Parked"), parked::one)
+        .post(
+            "/admin/parked/{id}/replay",
+            op("replayParked", "Puts its bytes back on their topic").body("{reason:reason}").ok(closed).problems(&[409]),
+            parked::replay,
+        )
+        .post(
+            "/admin/parked/{id}/discard",
+            op("discardParked", "Lets it be").body("{reason:reason}").ok(closed).problems(&[409]),
+            parked::discard,
+        )
+        .get("/audit/denials", op("listDenials", "What was denied, newest first").pages("Denial"), denials::list)
+        .get("/admin/projections", op("listGenerations", "The generations of the read model").ok("Generations"), admin::projections)
+        .post("/admin/projections/flip", turns("flipGeneration", "Lets the newer one serve"), admin::flip)
+        .post("/admin/projections/rollback", turns("rollBackGeneration", "Lets the older one serve again"), admin::roll_back)
+        .post("/admin/projections/drop", turns("dropGeneration", "Drops the one that does not serve"), admin::drop_standby)
 }
 
 /// Those that take as long as there is to do: nothing ends them from outside.
 pub(crate) fn long_routes() -> Routes {
-    Routes::default().post("/sites/{site}/baseline", baseline::confirm).post("/admin/projections/rebuild", admin::rebuild)
+    Routes::default()
+        .post(
+            "/sites/{site}/baseline",
+            op("confirmBaseline", "Gives devices that already run their phase")
+                .body("{devices:[{id:uuid phase:string}] reason:reason}")
+                .ok("{accepted:int refused:int pending:int items:[{id:uuid result:string phase*:string version*:int code*:string detail*:string}]}"),
+            baseline::confirm,
+        )
+        .post(
+            "/admin/projections/rebuild",
+            op("rebuildGeneration", "Fills a new generation from the journal, compares, and flips").body("{flip_anyway*:bool}").ok(
+                "{generation:int decisions:int devices:int seconds:number equal:bool differences:[{table:string served:string? rebuilt:string?}] flipped:bool}",
+            ),
+            admin::rebuild,
+        )
 }
 
 pub(crate) async fn not_found(uri: Uri) -> Problem {

@@ -1,13 +1,19 @@
 //! GET `/operations`, `/operations/{id}`.
 
-use super::{devices, named::Named, query};
+use super::{listing, named::Named, query};
 use crate::access::{DeviceRead, Granted};
-use crate::{Hub, Problem, render};
+use crate::{Hub, Problem};
 use axum::{Json, extract::State, http::HeaderMap, http::Uri, response::Response};
-use fleet_projections::{OperationFilter, OperationRow};
-use fleet_schemas::{OperationId, OperationState, Timestamp};
+use fleet_projections::{OperationFilter, OperationRow, filter::OPERATION_FIELDS};
+use fleet_schemas::{OperationId, OperationState};
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+pub(super) const LIST: listing::Kind = listing::Kind {
+    fields: OPERATION_FIELDS,
+    sort: OperationRow::sort,
+    shows: &["id", "device", "name", "site", "verb", "state", "by", "reason", "message", "started_at", "ended_at", "deadline"],
+};
 
 pub(crate) async fn list(
     granted: Granted<DeviceRead>,
@@ -15,8 +21,7 @@ pub(crate) async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let params = query::params(&uri, &["device", "state", "limit", "cursor"])?;
-    let limit = query::limit(&params)?;
+    let params = query::params(&uri, &[&["device", "state"], listing::PARAMS].concat())?;
     let reads = query::consistent(&hub, &headers).await?;
     let device = match params.get("device") {
         Some(text) => Some(query::device_id(&reads, text, granted.principal.site_filter()).await?),
@@ -26,22 +31,11 @@ pub(crate) async fn list(
     if let Some(Err(e)) = state.as_ref().map(|s| s.parse::<OperationState>()) {
         return Err(Problem::invalid("state", e.to_string()));
     }
-    let question = format!("{device:?} {state:?}");
-    let before = params.get("cursor").map(|c| query::read_cursor(c, &question).and_then(|p| position(&p))).transpose()?;
-    let filter = OperationFilter { id: None, device, state, sites: granted.principal.site_filter() };
-    let mut rows = reads.operations(&filter, before, limit + 1).await?;
-    let more = rows.len() > limit as usize;
-    rows.truncate(limit as usize);
-    let next = rows.last().filter(|_| more).map(|r| query::cursor(&question, &[&r.started_at.0.to_string(), &r.id.to_string()]));
-    let meta = render::meta(&reads, &hub.journal.reference(), hub.journal.clock().now());
-    Ok(devices::page(render::list(rows.iter().map(item).collect(), next.clone(), meta), next))
-}
-
-fn position(parts: &[String]) -> Result<(Timestamp, OperationId), Problem> {
-    match parts {
-        [at, id] => Ok((Timestamp(at.parse().map_err(|_| query::bad_cursor())?), id.parse().map_err(|_| query::bad_cursor())?)),
-        _ => Err(query::bad_cursor()),
-    }
+    let asked = listing::asked(&params, &LIST, &format!("{device:?} {state:?}"), &hub.journal.reference())?;
+    let filter = OperationFilter { id: None, device, state, sites: granted.principal.site_filter(), matching: asked.matching.clone() };
+    let page = reads.operations(&filter, &asked.sort, asked.after.as_deref(), asked.limit).await?;
+    let total = if asked.count { Some(reads.count_operations(&filter).await?) } else { None };
+    Ok(asked.answer(&uri, &page, total, (&hub, &reads), item))
 }
 
 pub(crate) async fn one(
@@ -51,12 +45,16 @@ pub(crate) async fn one(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
-    query::params(&uri, &[])?;
+    let params = query::params(&uri, &["fields"])?;
+    let fields = listing::fields(&params, LIST.shows)?;
     let reads = query::consistent(&hub, &headers).await?;
     let id: OperationId = id.parse().map_err(|_| Problem::missing("an operation's id is a uuid"))?;
-    let filter = OperationFilter { id: Some(id), device: None, state: None, sites: granted.principal.site_filter() };
-    let found = reads.operations(&filter, None, 1).await?;
-    found.first().map(|o| Json(item(o))).ok_or_else(|| Problem::missing(format!("there is no operation {id}")))
+    let filter = OperationFilter { id: Some(id), sites: granted.principal.site_filter(), ..Default::default() };
+    let found = reads.operations(&filter, &OperationRow::sort(None), None, 1).await?.rows;
+    found
+        .first()
+        .map(|o| Json(listing::pick(item(o), fields.as_deref())))
+        .ok_or_else(|| Problem::missing(format!("there is no operation {id}")))
 }
 
 fn item(o: &OperationRow) -> Value {

@@ -12,6 +12,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 /// Header with which a write's answer can be waited for.
 pub(crate) const CONSISTENCY: &str = "fleet-consistency-token";
+/// Code of a read model that is behind.
+pub(crate) const LAGGING: &str = "projection-lagging";
 /// How long a read waits for what its token names.
 const CONSISTENCY_PATIENCE: Duration = Duration::from_secs(5);
 /// Lines a page may have.
@@ -43,6 +45,15 @@ pub(crate) fn limit(params: &BTreeMap<String, String>) -> Result<u32, Problem> {
     }
 }
 
+/// A parameter that is `true` or `false`; false where absent.
+pub(crate) fn flag(params: &BTreeMap<String, String>, name: &str) -> Result<bool, Problem> {
+    match params.get(name).map(String::as_str) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Problem::invalid(name, "true or false")),
+    }
+}
+
 /// An opaque cursor, bound to the question it was given for.
 pub(crate) fn cursor(question: &str, parts: &[&str]) -> String {
     URL_SAFE_NO_PAD.encode(json!([question, parts]).to_string())
@@ -52,7 +63,11 @@ pub(crate) fn cursor(question: &str, parts: &[&str]) -> String {
 pub(crate) fn read_cursor(text: &str, question: &str) -> Result<Vec<String>, Problem> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad_cursor())?;
     let (asked, parts): (String, Vec<String>) = serde_json::from_slice(&bytes).map_err(|_| bad_cursor())?;
-    if asked == question { Ok(parts) } else { Err(Problem::invalid("cursor", "this cursor belongs to another filter; begin without one")) }
+    if asked == question {
+        Ok(parts)
+    } else {
+        Err(Problem::invalid("cursor", "this cursor belongs to another filter or order; begin without one"))
+    }
 }
 
 /// A cursor that we did not make.
@@ -85,6 +100,10 @@ pub(crate) fn site_id(text: &str) -> Result<SiteId, Problem> {
 
 /// A JSON body; what does not fit is named by its path.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // A list would be taken for the fields in their order.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::invalid("body", "an object is expected, not a list"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut reader);
     let value = read.map_err(|e| {
@@ -107,7 +126,7 @@ pub(crate) async fn consistent(hub: &Hub, headers: &HeaderMap) -> Result<Reads, 
         return Ok(hub.reads());
     }
     let detail = "the read model has not reached what this token names";
-    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "projection-lagging", detail).header("retry-after", "1"))
+    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, LAGGING, detail).header("retry-after", "1"))
 }
 
 /// The token of a decision.

@@ -1,10 +1,11 @@
 //! POST `/oauth/token`, GET `/oauth/jwks` and the issuer's metadata: client_credentials with private_key_jwt (RFC 7523).
 
 use crate::Hub;
-use crate::access::verify_assertion;
+use crate::access::{Routes, verify_assertion};
+use crate::openapi::open_op;
 use axum::{
-    Form, Json, Router, extract::State, extract::rejection::FormRejection, http::StatusCode, http::header, response::IntoResponse,
-    response::Response, routing::get, routing::post,
+    Form, Json, extract::State, extract::rejection::FormRejection, http::StatusCode, http::header, response::IntoResponse,
+    response::Response,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,14 +13,21 @@ use std::sync::Arc;
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-pub(crate) fn routes() -> Router<Arc<Hub>> {
+pub(crate) fn routes() -> Routes {
     const METADATA: &str = "/.well-known/oauth-authorization-server";
+    let token = open_op("getToken", "An access token for a client that proves itself (RFC 7523)")
+        .form("{grant_type:string client_assertion_type:string client_assertion:string scope*:string}")
+        .ok("{access_token:string token_type:string expires_in:int scope:string}")
+        .answer(400, "OAuthError")
+        .answer(401, "OAuthError")
+        .answer(500, "OAuthError");
+    let about = |id, summary| open_op(id, summary).ok("{issuer:string token_endpoint:string jwks_uri:string scopes_supported:[string]}");
     // An issuer with a path has its metadata behind the well-known name and its path (RFC 8414); clients that forget that find it too.
-    Router::new()
-        .route("/oauth/token", post(token))
-        .route("/oauth/jwks", get(jwks))
-        .route(METADATA, get(metadata))
-        .route(&format!("{METADATA}/{{*path}}"), get(metadata))
+    Routes::default()
+        .open_post("/oauth/token", token, self::token)
+        .open_get("/oauth/jwks", open_op("getJwks", "The issuer's public keys").ok("{keys:[object]}"), jwks)
+        .open_get(METADATA, about("getIssuer", "The issuer's metadata (RFC 8414)"), metadata)
+        .open_get(&format!("{METADATA}/{{*path}}"), about("getIssuerByPath", "The same for an issuer with a path"), metadata)
 }
 
 /// RFC 8414.

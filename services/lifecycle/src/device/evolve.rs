@@ -1,6 +1,6 @@
 //! The fold. No validation, no panic, no I/O: what was decided is so.
 
-use super::state::{Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
+use super::state::{Acknowledged, Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
 use fleet_schemas::{
     ConditionChanged, DeviceEvent, InventoryChanged, OperationStarted, Phase, PhaseChanged, SchedulerChanged, SiteId, Source, SourceSeq,
     TaskDone, TaskKind, TaskPlanned, Timestamp, WaitKind,
@@ -51,10 +51,17 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
         }
         DeviceEvent::AttentionRaised(e) => {
             let since = device.attention.get(&e.name).map_or(at, |a| a.since);
-            device.attention.insert(e.name.clone(), Attention { why: e.why.clone(), ways_out: e.ways_out.clone(), since });
+            device
+                .attention
+                .insert(e.name.clone(), Attention { why: e.why.clone(), ways_out: e.ways_out.clone(), since, acknowledged: None });
         }
         DeviceEvent::AttentionCleared(e) => {
             device.attention.remove(&e.name);
+        }
+        DeviceEvent::AttentionAcknowledged(e) => {
+            if let Some(item) = device.attention.get_mut(&e.name) {
+                item.acknowledged = Some(Acknowledged { by: e.by.clone(), reason: e.reason.clone(), at });
+            }
         }
         DeviceEvent::WaitArmed(e) => {
             let wait = WaitState { since: e.since, due: e.due, judge_at: e.judge_at, unobservable: None };

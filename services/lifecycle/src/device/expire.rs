@@ -14,10 +14,10 @@ pub fn next_wait(device: &Device) -> Option<(Timestamp, Wait)> {
 }
 
 /// The source whose silence would make a deadline mean nothing.
-fn source_of(kind: WaitKind) -> Option<Source> {
+pub fn source_of(kind: WaitKind) -> Option<Source> {
     match kind {
         WaitKind::Drain | WaitKind::Schedulable => Some(Source::Slurm),
-        WaitKind::HoldExpiry | WaitKind::MaintenanceEnd | WaitKind::Look => None,
+        WaitKind::HoldExpiry | WaitKind::MaintenanceEnd | WaitKind::Look | WaitKind::FreezeEnd => None,
     }
 }
 
@@ -65,7 +65,7 @@ pub fn expire(device: &Device, wait: &Wait, ctx: &Context<'_>) -> Vec<DeviceEven
             step.raise("maintenance", "the announced end of the maintenance has passed".into(), &["end-maintenance"]);
             step.arm(WaitKind::MaintenanceEnd, "", SEVEN_DAYS);
         }
-        WaitKind::Look => {}
+        WaitKind::Look | WaitKind::FreezeEnd => {}
     }
     step.into_events()
 }

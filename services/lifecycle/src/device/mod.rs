@@ -15,10 +15,10 @@ mod verbs;
 pub use decide::decide;
 pub use drain::{Drain, instruction};
 pub use evolve::evolve;
-pub use expire::{expire, next_wait};
+pub use expire::{expire, next_wait, source_of};
 pub use observe::observe;
 pub use plan::plan;
-pub use state::{Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
+pub use state::{Acknowledged, Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
 pub use verbs::SEVEN_DAYS;
 
 use fleet_schemas::Phase;
@@ -36,6 +36,10 @@ pub fn status_of(phase: Phase) -> &'static [&'static str] {
     }
 }
 
+/// Every word that [`tenant_state`] says.
+pub const TENANT_STATES: &[&str] =
+    &["none", "provisioning", "stopped", "running", "degraded", "stopping", "maintenance-required", "terminating", "terminated"];
+
 /// What a tenant is told of a device in this phase; `impaired` = an effect of a condition bears on it.
 pub fn tenant_state(phase: Option<Phase>, impaired: bool) -> &'static str {
     match phase {
@@ -49,5 +53,19 @@ pub fn tenant_state(phase: Option<Phase>, impaired: bool) -> &'static str {
         Some(Phase::Maintenance) => "maintenance-required",
         Some(Phase::Decommissioning) => "terminating",
         Some(Phase::OutForRepair | Phase::Decommissioned) => "terminated",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tenant_state_is_listed() {
+        for phase in Phase::ALL.iter().copied().map(Some).chain([None]) {
+            for impaired in [false, true] {
+                assert!(TENANT_STATES.contains(&tenant_state(phase, impaired)), "{phase:?}");
+            }
+        }
     }
 }

@@ -161,6 +161,19 @@ pub struct Attention {
     pub ways_out: Vec<String>,
     /// Since when.
     pub since: Timestamp,
+    /// Who has seen it, if anybody; a new reason asks anew.
+    pub acknowledged: Option<Acknowledged>,
+}
+
+/// A person's word that something is known to wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Acknowledged {
+    /// Who.
+    pub by: String,
+    /// Why it may wait.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// A wait.

@@ -1,7 +1,7 @@
 //! One step under way: every event that is emitted is folded in at once, so that what follows sees it.
 
 use super::{evolve, expire, state::Device};
-use crate::{Context, conditions::condition_type};
+use crate::Context;
 use fleet_schemas::{
     AttentionCleared, AttentionRaised, ConditionChanged, ConditionReport, DeviceEvent, GuardSeen, Micros, OperationEnded, OperationId,
     OperationStarted, OperationState, Phase, PhaseChanged, Severity, SiteId, SourceSeq, Then, Timestamp, WaitArmed, WaitKind,
@@ -105,7 +105,8 @@ impl<'a> Step<'a> {
 
     /// States a condition; says nothing where that is how it stands. Effects and severity come from the registry, never from a report.
     pub(super) fn state(&mut self, report: ConditionReport, site: SiteId, seq: Option<SourceSeq>, observed_at: Timestamp, live: bool) {
-        let Some(known) = condition_type(&report.r#type) else { return };
+        let reference = self.ctx.reference;
+        let Some(known) = reference.condition_type(&site, &report.r#type) else { return };
         let key = (report.r#type.clone(), report.subject.clone());
         let before = self.device.conditions.get(&key);
         let same = before.is_some_and(|c| {

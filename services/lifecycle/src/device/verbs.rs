@@ -3,8 +3,8 @@
 use super::{decide::take, step::Step};
 use crate::{Refusal, bootstrap};
 use fleet_schemas::{
-    Annotation, AnnotationsChanged, Ask, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted, HoldPlaced, MINUTE, Maintain,
-    Micros, OperationState, Phase, PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
+    Annotation, AnnotationsChanged, Ask, AttentionAcknowledged, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted,
+    HoldPlaced, MINUTE, Maintain, Micros, OperationState, Phase, PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
 };
 
 /// How long a drain may wait before it becomes an attention item.
@@ -28,8 +28,15 @@ pub(super) fn apply(step: &mut Step<'_>, ask: &Ask) -> Done {
         Ask::LiftHold(a) => unhold(step, &a.name),
         Ask::Annotate(a) => annotate(step, &a.kind),
         Ask::SetAnnotations(a) => set_annotations(step, &a.annotations),
+        Ask::AcknowledgeAttention(a) => acknowledge(step, &a.name),
         Ask::NotBuilt(a) => Err(Refusal::not_available(&format!("`{}`", a.verb))),
-        Ask::RegisterSite(_) | Ask::SetRoleProfile(_) | Ask::ClaimEpoch(_) => {
+        Ask::RegisterSite(_)
+        | Ask::SetRoleProfile(_)
+        | Ask::ClaimEpoch(_)
+        | Ask::ChangeSite(_)
+        | Ask::PlaceFreeze(_)
+        | Ask::LiftFreeze(_)
+        | Ask::RegisterType(_) => {
             let asked = fleet_schemas::verbs::name_of(ask).to_owned();
             Err(Refusal::new("wrong-stream", "stream", "a site", format!("`{asked}` for a device"), "name a site"))
         }
@@ -216,5 +223,20 @@ fn annotate(step: &mut Step<'_>, kind: &str) -> Done {
     let by = step.ctx.actor.subject.clone();
     step.emit(DriftAccepted { by: by.clone(), status });
     step.derive("NetboxLifecycleDrift", false, "Accepted", format!("accepted by {by}"));
+    Ok(())
+}
+
+/// Seen twice is seen.
+fn acknowledge(step: &mut Step<'_>, name: &str) -> Done {
+    let Some(item) = step.device.attention.get(name) else {
+        let names: Vec<_> = step.device.attention.keys().map(String::as_str).collect();
+        let seen = if names.is_empty() { "nothing waits for a person".to_owned() } else { names.join(", ") };
+        let expected = format!("an item named `{name}`");
+        return Err(Refusal::new("no-such-attention", "attention", expected, seen, "look at the list again"));
+    };
+    if item.acknowledged.is_none() {
+        let (by, reason) = (step.ctx.actor.subject.clone(), step.ctx.reason.to_owned());
+        step.emit(AttentionAcknowledged { name: name.into(), by, reason });
+    }
     Ok(())
 }

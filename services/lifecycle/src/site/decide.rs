@@ -1,6 +1,6 @@
 //! What can be asked of a site.
 
-use super::Site;
+use super::{Site, settings};
 use crate::{Context, Refusal, bootstrap};
 use fleet_schemas::{
     Ask, ClaimEpoch, EpochGranted, Mode, Provisioner, RegisterSite, RoleProfile, RoleProfileSet, SetRoleProfile, SiteEvent, SiteRegistered,
@@ -25,6 +25,10 @@ pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent
         Ask::RegisterSite(a) => register(site, a),
         Ask::SetRoleProfile(a) => registered(site).and_then(|()| set_profile(site, a)),
         Ask::ClaimEpoch(a) => registered(site).and_then(|()| claim_epoch(site, a)),
+        Ask::ChangeSite(a) => registered(site).and_then(|()| settings::change(site, a)),
+        Ask::PlaceFreeze(a) => registered(site).and_then(|()| settings::freeze(site, a, ctx)),
+        Ask::LiftFreeze(a) => registered(site).and_then(|()| settings::unfreeze(site, a, ctx)),
+        Ask::RegisterType(a) => registered(site).and_then(|()| settings::register_type(site, a)),
         Ask::Baseline(_)
         | Ask::Activate(_)
         | Ask::Drain(_)
@@ -37,6 +41,7 @@ pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent
         | Ask::LiftHold(_)
         | Ask::Annotate(_)
         | Ask::SetAnnotations(_)
+        | Ask::AcknowledgeAttention(_)
         | Ask::NotBuilt(_) => {
             let verb = verbs::name_of(ask).to_owned();
             Err(Refusal::new("wrong-stream", "stream", "a device", format!("`{verb}` for a site"), "name a device"))

@@ -2,14 +2,18 @@
 
 mod decide;
 mod observe;
+mod settings;
 
-use crate::Wait;
-use fleet_schemas::{BootId, LookFault, Micros, RoleProfile, SECOND, SiteEvent, SiteId, Source, SourceConfig, Timestamp, WaitKind};
+use crate::{KnownType, Wait, condition_type};
+use fleet_schemas::{
+    BootId, LookFault, Micros, RoleProfile, SECOND, SiteEvent, SiteId, Source, SourceConfig, Timestamp, TypeDefinition, WaitKind,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use decide::decide;
 pub use observe::{expire, observe};
+pub use settings::Freeze;
 
 /// A source is stale when this many intervals passed without a complete look.
 pub const STALE_AFTER_INTERVALS: i64 = 3;
@@ -25,6 +29,14 @@ pub struct Site {
     pub sources: BTreeMap<Source, SourceState>,
     /// Profiles by role.
     pub profiles: BTreeMap<String, RoleProfile>,
+    /// Freezes by name: nothing here advances or is destroyed while one stands.
+    pub freezes: BTreeMap<String, Freeze>,
+    /// Types of conditions that are registered here, by name.
+    pub types: BTreeMap<String, TypeDefinition>,
+    /// Who answers for a source.
+    pub source_teams: BTreeMap<Source, String>,
+    /// Who answers for the devices of a role.
+    pub role_teams: BTreeMap<String, String>,
     /// When each source was last looked at completely.
     #[serde(skip)]
     pub looks: Soft<BTreeMap<Source, Timestamp>>,
@@ -75,17 +87,33 @@ impl SourceState {
 impl Site {
     /// A site that nothing is known of.
     pub fn new(id: SiteId) -> Self {
-        Self { id, registered: false, sources: BTreeMap::new(), profiles: BTreeMap::new(), looks: Soft::default() }
+        Self {
+            id,
+            registered: false,
+            sources: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            freezes: BTreeMap::new(),
+            types: BTreeMap::new(),
+            source_teams: BTreeMap::new(),
+            role_teams: BTreeMap::new(),
+            looks: Soft::default(),
+        }
+    }
+
+    /// The type of condition of this name as it counts here: built in, or registered here.
+    pub fn condition_type(&self, name: &str) -> Option<KnownType<'_>> {
+        condition_type(name).map(KnownType::from).or_else(|| self.types.get(name).map(KnownType::from))
     }
 }
 
-/// The source that falls silent next.
+/// The source that falls silent next, or the freeze that ends.
 pub fn next_wait(site: &Site) -> Option<(Timestamp, Wait)> {
     let due = |(source, state): (&Source, &SourceState)| {
         let last = site.looks.0.get(source).copied().or(state.last_look_at)?;
         state.fresh.then(|| (last.plus(state.patience()), Wait { kind: WaitKind::Look, name: source.to_string() }))
     };
-    site.sources.iter().filter_map(due).min()
+    let ends = |(name, freeze): (&String, &Freeze)| Some((freeze.until?, Wait { kind: WaitKind::FreezeEnd, name: name.clone() }));
+    site.sources.iter().filter_map(due).chain(site.freezes.iter().filter_map(ends)).min()
 }
 
 /// Folds an event in.
@@ -116,7 +144,28 @@ pub fn evolve(site: &mut Site, event: &SiteEvent, at: Timestamp) {
             (s.fresh, s.changed_at, s.last_look_at) = (e.fresh, at, e.last_look_at);
             (s.fault, s.problem) = (e.fault, e.message.clone());
         }),
+        SiteEvent::TeamsSet(e) => {
+            e.sources.iter().for_each(|t| set(&mut site.source_teams, t.source, t.team.clone()));
+            e.roles.iter().for_each(|t| set(&mut site.role_teams, t.role.clone(), t.team.clone()));
+        }
+        SiteEvent::FreezePlaced(e) => {
+            let freeze = Freeze { by: e.by.clone(), reason: e.reason.clone(), since: at, until: e.until };
+            site.freezes.insert(e.name.clone(), freeze);
+        }
+        SiteEvent::FreezeLifted(e) => {
+            site.freezes.remove(&e.name);
+        }
+        SiteEvent::TypeRegistered(e) => {
+            site.types.insert(e.definition.name.clone(), e.definition.clone());
+        }
         SiteEvent::LooksFailing(e) => on(site, e.source, |s| (s.fault, s.problem) = (e.fault, e.message.clone())),
+    }
+}
+
+fn set<K: Ord>(teams: &mut BTreeMap<K, String>, of: K, team: Option<String>) {
+    match team {
+        Some(team) => drop(teams.insert(of, team)),
+        None => drop(teams.remove(&of)),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::{Site, SourceState};
 use crate::{Context, Observed, Sighting, Wait};
-use fleet_schemas::{Fact, FreshnessChanged, LookFailed, LookFault, LooksFailing, SiteEvent, Source, SweepCompleted, Timestamp};
+use fleet_schemas::{
+    Fact, FreezeLifted, FreshnessChanged, LookFailed, LookFault, LooksFailing, SiteEvent, Source, SweepCompleted, Timestamp, WaitKind,
+};
 
 /// Draws what follows from a look, or from a failed one.
 pub fn observe(site: &Site, sighting: &Sighting, ctx: &Context<'_>) -> Observed<SiteEvent> {
@@ -59,8 +61,12 @@ fn last_look(site: &Site, state: &SourceState, source: Source) -> Option<Timesta
     site.looks.0.get(&source).copied().or(state.last_look_at)
 }
 
-/// A source fell silent for too long.
+/// A source fell silent for too long, or a freeze is over.
 pub fn expire(site: &Site, wait: &Wait, ctx: &Context<'_>) -> Vec<SiteEvent> {
+    if wait.kind == WaitKind::FreezeEnd {
+        let over = site.freezes.get(&wait.name).and_then(|f| f.until).is_some_and(|until| until <= ctx.now);
+        return if over { vec![FreezeLifted { name: wait.name.clone(), by: "expiry".into() }.into()] } else { vec![] };
+    }
     let Some((source, state)) = site.sources.iter().find(|(source, _)| source.as_str() == wait.name) else { return vec![] };
     let last = last_look(site, state, *source);
     if !state.fresh || last.is_some_and(|l| l.plus(state.patience()) > ctx.now) {

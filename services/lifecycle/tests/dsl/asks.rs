@@ -2,8 +2,9 @@
 
 use super::{Given, START, asked, at, happened, netbox, says, seen, slurm};
 use fleet_schemas::{
-    Activate, Annotate, Annotation, Ask, Baseline, ConditionChanged, ConditionReport, Drain, Effect, EndMaintenance, LiftHold, Maintain,
-    NotBuilt, Phase, PhaseChanged, PlaceHold, Quarantine, Resume, SetAnnotations, Severity, Stage, Then, Timestamp, Validate,
+    AcknowledgeAttention, Activate, Annotate, Annotation, Ask, Baseline, ConditionChanged, ConditionReport, Drain, Effect, EndMaintenance,
+    LiftHold, Maintain, NotBuilt, Phase, PhaseChanged, PlaceHold, Quarantine, Resume, SetAnnotations, Severity, Stage, Then, Timestamp,
+    Validate,
 };
 
 pub fn baseline(phase: Phase) -> Ask {
@@ -51,6 +52,9 @@ pub fn annotations(pairs: &[(&str, Option<&str>)]) -> Ask {
 }
 pub fn accept_drift() -> Ask {
     Annotate { kind: "accept-drift".into() }.into()
+}
+pub fn acknowledge(name: &str) -> Ask {
+    AcknowledgeAttention { name: name.into() }.into()
 }
 pub fn not_built(verb: &str) -> Ask {
     NotBuilt { verb: verb.into() }.into()

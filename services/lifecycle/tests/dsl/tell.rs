@@ -72,6 +72,7 @@ impl Teller {
                 let words = e.annotations.iter().map(|a| format!("{}={}", a.key, a.value.as_deref().unwrap_or("-")));
                 format!("annotated {}", words.collect::<Vec<_>>().join(" "))
             }
+            DeviceEvent::AttentionAcknowledged(e) => format!("{} acknowledged by {}", e.name, e.by),
             DeviceEvent::EditJudged(e) => format!("edit by {}: {}: {} {}", e.user, e.edit, e.verb, e.result).replace("  ", " "),
         }
     }
@@ -99,6 +100,14 @@ impl Teller {
                 let (word, fault) = (if e.fresh { "fresh" } else { "stale" }, also("fault", e.fault.map(|f| f.as_str())));
                 format!("{} {word}, looked {}{fault}", e.source, e.last_look_at.map_or("never".into(), |t| self.when(t)))
             }
+            SiteEvent::TeamsSet(e) => {
+                let sources = e.sources.iter().map(|t| format!("{}={}", t.source, t.team.as_deref().unwrap_or("nobody")));
+                let roles = e.roles.iter().map(|t| format!("{}={}", t.role, t.team.as_deref().unwrap_or("nobody")));
+                format!("teams: {}", sources.chain(roles).collect::<Vec<_>>().join(", "))
+            }
+            SiteEvent::FreezePlaced(e) => format!("freeze {} by {}{}", e.name, e.by, also("until", e.until.map(|t| self.when(t)))),
+            SiteEvent::FreezeLifted(e) => format!("unfrozen {} by {}", e.name, e.by),
+            SiteEvent::TypeRegistered(e) => format!("type {}", e.definition.name),
             SiteEvent::LooksFailing(e) => format!("looks at {} fail: {}", e.source, e.fault.map_or("no more", |f| f.as_str())),
         }
     }

@@ -3,8 +3,8 @@
 use fleet_lifecycle::bootstrap::{self, Config};
 use fleet_lifecycle::{Reference, Site, site};
 use fleet_schemas::{
-    BootstrapConfigCreated, BootstrapConfigRetired, BootstrapFields, DeviceId, Dhcp, FreshnessChanged, Mode, Provisioner, RoleProfile,
-    RoleProfileSet, Scheduler, SiteEvent, SiteId, SiteRegistered, Source, SourceConfig, Timestamp,
+    BootstrapConfigCreated, BootstrapConfigRetired, BootstrapFields, DeviceId, Dhcp, FreezeLifted, FreezePlaced, FreshnessChanged, Mode,
+    Provisioner, RoleProfile, RoleProfileSet, Scheduler, SiteEvent, SiteId, SiteRegistered, Source, SourceConfig, Timestamp,
 };
 use std::sync::Arc;
 
@@ -120,6 +120,14 @@ pub fn is_fresh_again(name: &str) -> Change {
 
 pub fn gives_profile(role: &str, profile: RoleProfile) -> Change {
     site_event("lhr1", RoleProfileSet { role: role.into(), profile }.into())
+}
+
+pub fn freezes(name: &str, until: Option<Timestamp>) -> Change {
+    site_event("lhr1", FreezePlaced { name: name.into(), by: "alice".into(), reason: "the hall moves".into(), until }.into())
+}
+
+pub fn thaws(name: &str) -> Change {
+    site_event("lhr1", FreezeLifted { name: name.into(), by: "alice".into() }.into())
 }
 
 /// The reader of partition 0 falls behind, or has caught up again.

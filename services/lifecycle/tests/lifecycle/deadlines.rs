@@ -204,7 +204,7 @@ fn what_rests_on_no_source_waits_for_none() {
 fn a_wait_that_is_not_due_or_does_not_stand_leads_to_nothing() {
     use fleet_lifecycle::Wait;
     use fleet_schemas::WaitKind::{self, *};
-    for kind in [Drain, Schedulable, HoldExpiry, MaintenanceEnd, Look] {
+    for kind in [Drain, Schedulable, HoldExpiry, MaintenanceEnd, Look, FreezeEnd] {
         let mut story = given([draining(), asked(hold_until("h", START.plus(DAY)))]);
         let wait = |kind: WaitKind, name: &str| Wait { kind, name: name.into() };
         assert_eq!(story.run.expire(&wait(kind, "")).events, vec![], "{kind}");

@@ -3,7 +3,7 @@
 use super::sites::{self, Commands, Role};
 use super::there;
 use anyhow::{Context, anyhow, bail};
-use fleet_hub::access::{Client, Clients};
+use fleet_hub::access::{Client, Clients, SCOPES};
 use fleet_schemas::{SiteId, Source};
 use serde::Deserialize;
 use std::{collections::BTreeMap, net::SocketAddr, path::Path, path::PathBuf};
@@ -29,9 +29,47 @@ pub struct Configuration {
     pub master_key: Option<PathBuf>,
     /// Sites.
     pub sites: Vec<Site>,
+    /// Outside OIDC issuers, where people log in.
+    #[serde(default)]
+    pub issuers: Vec<Issuer>,
     /// How fast one client may ask.
     #[serde(default)]
     pub limits: Limits,
+}
+
+/// An outside OIDC issuer. Scopes in its tokens are ignored: what its groups may do is said here.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Issuer {
+    /// `iss` of its tokens.
+    pub url: String,
+    /// `aud` that its tokens for this hub have.
+    pub audience: String,
+    /// Where its keys are published: https, or http on loopback.
+    pub jwks_url: String,
+    /// The CA that signed its certificate; absent = the usual ones.
+    pub ca_file: Option<PathBuf>,
+    /// Claim that lists a person's groups.
+    #[serde(default = "groups")]
+    pub groups_claim: String,
+    /// What groups may do, and where. A group without a line may do nothing.
+    pub grants: Vec<Grant>,
+}
+
+/// What a group may do, and where.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grant {
+    /// The group, as the issuer names it.
+    pub group: String,
+    /// Scopes.
+    pub scopes: Vec<String>,
+    /// Sites; `*` = all.
+    pub sites: Vec<String>,
+}
+
+fn groups() -> String {
+    "groups".into()
 }
 
 /// A certificate.
@@ -73,6 +111,21 @@ pub struct Site {
     pub roles: BTreeMap<String, Role>,
 }
 
+impl Issuer {
+    fn verify(&self, sites: &[Site]) -> anyhow::Result<()> {
+        crate::jwks::Published::new(&self.jwks_url, None)?;
+        for grant in &self.grants {
+            if let Some(scope) = grant.scopes.iter().find(|s| !SCOPES.contains(&s.as_str())) {
+                bail!("group {}: `{scope}` is no scope; scopes are: {}", grant.group, SCOPES.join(", "));
+            }
+            if let Some(site) = grant.sites.iter().find(|s| *s != "*" && !sites.iter().any(|known| known.name == **s)) {
+                bail!("group {}: this hub has no site `{site}`", grant.group);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Configuration {
     /// Reads the file, and refuses whatever `hub` would.
     pub fn read(file: &Path) -> anyhow::Result<Self> {
@@ -80,6 +133,7 @@ impl Configuration {
             read.data = base.join(&read.data);
             read.roster = base.join(&read.roster);
             read.master_key = read.master_key.take().map(|f| base.join(f));
+            read.issuers.iter_mut().for_each(|i| i.ca_file = i.ca_file.take().map(|f| base.join(f)));
             read.issuer_keys.iter_mut().for_each(|k| *k = base.join(&*k));
             if let Some(tls) = &mut read.tls {
                 (tls.cert_file, tls.key_file) = (base.join(&tls.cert_file), base.join(&tls.key_file));
@@ -101,6 +155,7 @@ impl Configuration {
             bail!("url: an issuer that ends in /dev is a developer's, and no hub's");
         }
         sites::verify(self.commands()?)?;
+        self.issuers.iter().try_for_each(|i| i.verify(&self.sites).with_context(|| format!("issuer {}", i.url)))?;
         self.clients().map(|_| ())
     }
 

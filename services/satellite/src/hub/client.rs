@@ -186,7 +186,7 @@ impl Client {
         let mut cursor = String::new();
         loop {
             let filter = format!("site%20%3D%20{site}");
-            let path = format!("/api/v1/devices?filter={filter}&limit=500{cursor}");
+            let path = format!("/api/v1/devices?filter={filter}&limit=500&fields=id,name,slurm_node{cursor}");
             let page: Value = self.ask(Method::GET, &path, None::<&()>).await?;
             let items = page["items"].as_array().cloned().unwrap_or_default();
             for item in items {

@@ -121,7 +121,7 @@ async fn serve(bed: &Bed) -> (Api, oneshot::Sender<()>, JoinHandle<()>) {
     let vault = Vault::open_file(&file, MasterKey::read_or_make(&key, &file).unwrap()).await.unwrap();
     let (denials, limits) = (Denials::new(generations.control().clone()), Limits::default());
     let (clients, patience) = (Clients::default(), Duration::from_secs(10));
-    let hub = Hub { journal, generations, issuer, clients, denials, limits, vault, url: url.clone(), patience };
+    let hub = Hub { journal, generations, issuer, clients, outside: vec![], denials, limits, vault, url: url.clone(), patience };
     let router = fleet_hub::router(Arc::new(hub));
     let (stop, stopped) = oneshot::channel();
     let server = tokio::spawn(async move {

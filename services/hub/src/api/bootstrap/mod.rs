@@ -7,6 +7,7 @@ mod write;
 
 use super::query;
 use crate::access::Routes;
+use crate::openapi::op;
 use crate::{Hub, Problem};
 use fleet_lifecycle::bootstrap::{Config, not_adoptable};
 use fleet_projections::Reads;
@@ -17,14 +18,43 @@ use uuid::Uuid;
 
 const LIST: &str = "/sites/{site}/slurm-bootstrap-configs";
 
+const FIELDS: &str = "image*:string? flavor*:string? features*:[string]? gres*:string? user_data*:string?";
+
 pub(crate) fn routes() -> Routes {
     let both = |path: String| [path.clone(), format!("{path}/")];
-    let lists = both(LIST.to_owned())
-        .into_iter()
-        .fold(Routes::default(), |routes, path| routes.get(&path, read::list).post(&path, write::create).patch(&path, write::update_named));
-    both(format!("{LIST}/{{config}}"))
-        .into_iter()
-        .fold(lists, |routes, path| routes.get(&path, read::one).patch(&path, write::update).delete(&path, write::retire))
+    let writes = |id, summary| {
+        op(id, summary).query("dry_run", "bool", "decide, say what would happen, change nothing").query("reason", "string", "why").decides()
+    };
+    let named = format!("{{device_role:string {FIELDS}}}");
+    let list = || op("listBootstrapConfigs", "What machines of each role are installed with").reads();
+    let one = || {
+        op("getBootstrapConfig", "One of them, user-data included; that it was read is recorded").query(
+            "version",
+            "int",
+            "as it was at this version",
+        )
+    };
+    let lists = both(LIST.to_owned()).into_iter().fold(Routes::default(), |routes, path| {
+        routes
+            .get(&path, list().ok("{items:[BootstrapConfig] next_cursor:string? meta:Meta}"), read::list)
+            .post(
+                &path,
+                writes("createBootstrapConfig", "The first of a role").body(&named).answer(201, "BootstrapConfig").ok("BootstrapConfig"),
+                write::create,
+            )
+            .patch(
+                &path,
+                writes("updateNamedBootstrapConfig", "A merge-patch; the body names the role").body(&named).ok("BootstrapConfig"),
+                write::update_named,
+            )
+    });
+    both(format!("{LIST}/{{config}}")).into_iter().fold(lists, |routes, path| {
+        let body = format!("{{device_role*:string {FIELDS}}}");
+        routes
+            .get(&path, one().reads().ok("BootstrapConfig").problems(&[404, 409, 410, 429]), read::one)
+            .patch(&path, writes("updateBootstrapConfig", "A merge-patch").body(&body).ok("BootstrapConfig"), write::update)
+            .delete(&path, writes("retireBootstrapConfig", "Nothing is installed with it any more").ok("BootstrapConfig"), write::retire)
+    })
 }
 
 /// Where a configuration is.

@@ -7,13 +7,53 @@ pub(crate) mod observations;
 pub(crate) mod scheduler;
 
 use super::query;
-use crate::access::Principal;
+use crate::access::{Principal, Routes};
+use crate::openapi::op;
 use crate::{Hub, Problem};
 use axum::{http::StatusCode, http::Uri};
 use fleet_schemas::wire::{BatchAnswer, ItemResult, MOST_ITEMS, Run, list_digest};
 use fleet_schemas::{DeviceId, Fact, Observation, ObservationId, SiteId, Source, SourceSeq, StreamId, Timestamp};
 use std::collections::HashMap;
 use uuid::Uuid;
+
+pub(crate) fn routes() -> Routes {
+    let takes = |id, summary, body: &str| op(id, summary).body(body).ok("BatchAnswer").problems(&[409, 413, 415, 429]);
+    let wait = "with the thing as it now stands, once that is decided and shown";
+    Routes::default()
+        .patch(
+            "/devices/{id}",
+            op("patchDevice", "Section `scheduler` by the site's SLURM agent; `annotations` by people, who name the version they saw")
+                .body("{scheduler*:SchedulerPatch annotations*:<string?>}")
+                .decides()
+                .ok("PatchedDevice")
+                .problems(&[415, 428]),
+            scheduler::one,
+        )
+        .post(
+            "/devices/{id}/conditions",
+            op("reportCondition", wait).body("ConditionReport").ok("Condition").problems(&[409, 413, 415, 429]),
+            conditions::one,
+        )
+        .patch(
+            "/sites/{site}/devices:batch",
+            takes("patchDevices", "Section `scheduler` of many devices", "{run*:Run devices*:[DevicePatch]}"),
+            scheduler::batch,
+        )
+        .post(
+            "/sites/{site}/conditions:batch",
+            takes(
+                "reportConditions",
+                "Conditions of many devices, and the end of a look",
+                "{run*:Run conditions*:[ConditionReport] sweep*:Sweep}",
+            ),
+            conditions::batch,
+        )
+        .post(
+            "/sites/{site}/observations:batch",
+            takes("handOver", "What an agent saw, in the log's own form", "{run*:Run items*:[Observation]}"),
+            observations::batch,
+        )
+}
 
 /// A batch whose sender, site, source and run are in order.
 struct Admitted<'a> {

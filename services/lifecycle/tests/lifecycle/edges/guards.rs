@@ -29,13 +29,14 @@ fn safer() -> [Verb; 8] {
 
 type Obstacle = (&'static str, fn() -> Given, &'static str);
 
-fn obstacles() -> [Obstacle; 7] {
+fn obstacles() -> [Obstacle; 8] {
     let conflict = || seen(netbox().says(says("IdentityConflict", "True", "SerialShared")));
     [
         ("a hold", || asked(hold("h")), "held"),
         ("the vendor has it", || somehow(|d| d.owner = Owner::Vendor), "not-ours"),
         ("a person has it", || somehow(|d| d.owner = Owner::Operator), "not-ours"),
         ("the reference lags", || meanwhile(lags(true)), "reference-stale"),
+        ("the site is frozen", || meanwhile(freezes("move", None)), "site-frozen"),
         ("SLURM is stale", || meanwhile(goes_stale("slurm")), "source-stale"),
         ("an identity conflict", conflict, "effect-forbids"),
         ("NetBox has it no more", || seen(gone()), "effect-forbids"),

@@ -124,3 +124,22 @@ fn only_a_maintenance_ends() {
         "activate, quarantine, maintain",
     );
 }
+
+/// Seen is not done: the item stays, and says who has seen it; a new reason asks anew.
+#[test]
+fn what_waits_for_a_person_can_be_acknowledged() {
+    let story = given([ready()]).when(maintain_until(START.plus(HOUR))).after(2 * HOUR);
+    let story = story.when(acknowledge("maintenance")).then(["maintenance acknowledged by alice"]).has_attention(["maintenance"]);
+    let seen = story.device().attention["maintenance"].acknowledged.clone().unwrap();
+    assert_eq!((seen.by.as_str(), seen.reason.as_str()), ("alice", "on purpose"));
+    story.when(acknowledge("maintenance")).then_nothing().when(acknowledge("drain")).then_refused("no-such-attention").because(
+        "an item named `drain`",
+        "maintenance",
+        "look at the list again",
+    );
+    given([ready()]).when(acknowledge("x")).then_refused("no-such-attention").because(
+        "an item named `x`",
+        "nothing waits for a person",
+        "look at the list again",
+    );
+}

@@ -62,10 +62,12 @@ fn a_role_without_profile() {
 #[test]
 fn what_belongs_to_another_stream() {
     let profile = profile(Scheduler::None, &[]);
-    let sites: [Ask; 3] = [
+    let sites: [Ask; 5] = [
         RegisterSite { sources: sources() }.into(),
         SetRoleProfile { role: "gpu".into(), profile }.into(),
         ClaimEpoch { source: source("slurm"), boot: BootId(uuid::Uuid::nil()) }.into(),
+        fleet_schemas::PlaceFreeze { name: "a".into(), until: None }.into(),
+        fleet_schemas::LiftFreeze { name: "a".into() }.into(),
     ];
     for ask in sites {
         let told = format!("`{}` for a device", verbs::name_of(&ask));

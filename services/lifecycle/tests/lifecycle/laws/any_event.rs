@@ -132,6 +132,7 @@ fn running() -> impl Strategy<Value = DeviceEvent> {
         task().prop_map(|task| TaskWithdrawn { task, why: String::new() }.into()),
         text().prop_map(|name| AttentionRaised { name, why: String::new(), ways_out: vec![] }.into()),
         text().prop_map(|name| AttentionCleared { name }.into()),
+        text().prop_map(|name| AttentionAcknowledged { name, by: String::new(), reason: String::new() }.into()),
         wait.prop_map(|(wait, name, since, due, judge_at)| WaitArmed { wait, name, since, due, judge_at }.into()),
         (word(WaitKind::ALL), word(Source::ALL)).prop_map(|(wait, source)| DeadlineUnobservable { wait, source }.into()),
     ]

@@ -43,6 +43,7 @@ pub enum Verb {
     Hold(&'static str, Option<Micros>),
     Unhold(&'static str),
     Remark(Option<&'static str>),
+    Acknowledge(&'static str),
     Plain(&'static str),
 }
 
@@ -131,6 +132,7 @@ fn verb() -> impl Strategy<Value = Verb> {
         2 => (name, prop::option::of(span())).prop_map(|(name, until)| Verb::Hold(name, until)),
         3 => prop::sample::select(&["a", "b"][..]).prop_map(Verb::Unhold),
         1 => prop::option::of(prop::sample::select(&["one", "two"][..])).prop_map(Verb::Remark),
+        4 => prop::sample::select(&["drain", "maintenance"][..]).prop_map(Verb::Acknowledge),
         10 => way.prop_map(Verb::Plain),
         2 => prop::sample::select(all).prop_map(Verb::Plain),
     ]
@@ -232,6 +234,7 @@ impl Verb {
             Self::Hold(name, until) => until.map_or_else(|| hold(name), |span| hold_until(name, now.plus(span))),
             Self::Unhold(name) => unhold(name),
             Self::Remark(value) => annotations(&[("remark", *value)]),
+            Self::Acknowledge(name) => acknowledge(name),
             Self::Plain(name) => verbs::plain(name).unwrap(),
         }
     }

@@ -3,7 +3,10 @@
 use super::config;
 use crate::dsl::*;
 use fleet_lifecycle::{Decider, Entity, Fleet, Site};
-use fleet_schemas::{Actor, Ask, BootId, ClaimEpoch, Event, LookFault, Micros, RegisterSite, SECOND, SetRoleProfile, SiteEvent, Source};
+use fleet_schemas::{
+    Actor, Ask, BootId, ClaimEpoch, Event, LiftFreeze, LookFault, Micros, PlaceFreeze, RegisterSite, SECOND, SetRoleProfile, SiteEvent,
+    Source,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -13,6 +16,8 @@ enum Happening {
     Registered(i64),
     Claimed(&'static str, u128),
     Profile(bool),
+    Frozen(&'static str, Option<Micros>),
+    Thawed(&'static str),
     /// Epochs behind the newest, and how long ago it was.
     Swept(&'static str, u64, Micros),
     Failed(&'static str, u64, LookFault),
@@ -21,11 +26,14 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = Happening> {
     let source = || prop::sample::select(&["slurm", "netbox"][..]);
+    let name = || prop::sample::select(&["a", "slurm"][..]);
     let behind = || prop_oneof![6 => Just(0), 1 => 1..3u64];
     prop_oneof![
         2 => prop::sample::select(&[0, 30, 60, 60, 86_400][..]).prop_map(Happening::Registered),
         2 => (source(), 0..3u128).prop_map(|(source, boot)| Happening::Claimed(source, boot)),
         1 => any::<bool>().prop_map(Happening::Profile),
+        2 => (name(), prop::option::of(0..400i64)).prop_map(|(name, span)| Happening::Frozen(name, span.map(|s| s * SECOND))),
+        1 => name().prop_map(Happening::Thawed),
         6 => (source(), behind(), 0..20i64).prop_map(|(source, behind, ago)| Happening::Swept(source, behind, ago * SECOND)),
         2 => (source(), behind(), prop::sample::select(LookFault::ALL)).prop_map(|(source, behind, fault)| Happening::Failed(source, behind, fault)),
         4 => (1..400i64).prop_map(|seconds| Happening::Passes(seconds * SECOND)),
@@ -52,6 +60,11 @@ fn happen(run: &mut Run, beside: &mut Beside, what: &Happening) {
             let profile = profile(fleet_schemas::Scheduler::Slurm, if *proofs { &["slurm-idle"] } else { &[] });
             run.ask(&SetRoleProfile { role: "gpu".into(), profile }.into(), None, &alice, "")
         }
+        Happening::Frozen(name, span) => {
+            let until = span.map(|s| run.now.plus(s));
+            run.ask(&PlaceFreeze { name: (*name).into(), until }.into(), None, &alice, "why")
+        }
+        Happening::Thawed(name) => run.ask(&LiftFreeze { name: (*name).into() }.into(), None, &alice, ""),
         Happening::Claimed(name, boot) => claimed(run, beside, source(name), *boot, &alice),
         Happening::Swept(name, behind, ago) => looked(run, beside, sweep(source(name)).observed(*ago), *behind),
         Happening::Failed(name, behind, fault) => looked(run, beside, fails(source(name), *fault), *behind),
@@ -120,8 +133,11 @@ fn judge(run: &Run, beside: &Beside) {
         let last = beside.looked[source];
         assert!(run.now.0 - last < state.patience(), "{source} is fresh, {} s after its last look", (run.now.0 - last) / SECOND);
     }
-    let waits = site(run).sources.values().any(|s| s.fresh);
-    assert_eq!(run.next_wait().is_some(), waits, "what is fresh waits for its silence, and nothing else waits");
+    for freeze in site(run).freezes.values() {
+        assert!(freeze.until.is_none_or(|until| until > run.now), "a freeze outlives its end");
+    }
+    let waits = site(run).sources.values().any(|s| s.fresh) || site(run).freezes.values().any(|f| f.until.is_some());
+    assert_eq!(run.next_wait().is_some(), waits, "what is fresh waits for its silence, a freeze for its end, and nothing else waits");
     let mut replayed = Fleet::new(&run.stream);
     run.log.iter().for_each(|(at, events)| events.iter().for_each(|e| Fleet::evolve(&mut replayed, e, *at)));
     assert_eq!(replayed, run.entity, "replay is live");

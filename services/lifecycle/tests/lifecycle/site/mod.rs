@@ -3,6 +3,7 @@
 mod epochs;
 mod freshness;
 mod register;
+mod settings;
 
 use crate::dsl::*;
 use fleet_schemas::{RegisterSite, SourceConfig};

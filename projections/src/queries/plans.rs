@@ -1,0 +1,55 @@
+//! Every list in its default order walks an index: it sorts nothing, and reads no table from end to end.
+
+use super::filter::{CONDITION_FIELDS, DEVICE_FIELDS, Expr, OPERATION_FIELDS, Operand};
+use super::page::{Key, finish, keys};
+use super::{AttentionFilter, AttentionRow, ConditionFilter, ConditionRow, DeviceFilter, DeviceRow, OperationFilter, OperationRow};
+use super::{attention, conditions, devices, operations};
+use crate::db::Db;
+use sqlx::{AssertSqlSafe, QueryBuilder, Sqlite};
+
+async fn plan(db: &Db, q: QueryBuilder<Sqlite>) -> String {
+    let sql = format!("EXPLAIN QUERY PLAN {}", q.sql().as_str());
+    let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&db.read).await.unwrap();
+    rows.into_iter().map(|r| r.3).collect::<Vec<_>>().join("; ")
+}
+
+fn text(word: &str) -> Operand {
+    Operand::Text(word.into())
+}
+
+#[tokio::test]
+async fn the_default_orders_sort_nothing() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let db = Db::open(&folder.path().join("read.sqlite")).await.unwrap();
+    let sites: [Option<Vec<String>>; 3] = [None, Some(vec!["s1".into()]), Some(vec!["s1".into(), "s2".into()])];
+    let mut queries = Vec::new();
+    for sites in sites {
+        for name in [None, Some(("phase", "Ready")), Some(("role", "gpu")), Some(("rack", "r1"))] {
+            let matching = name.and_then(|(field, word)| Expr::equal(DEVICE_FIELDS, field, text(word)));
+            let sort = DeviceRow::sort(None);
+            let filter = DeviceFilter { sites: sites.clone(), matching, ..Default::default() };
+            queries.push((devices::select(&keys(&sort)[1..], &filter), sort));
+        }
+        for name in [None, Some(("type", "SlurmMember")), Some(("severity", "Warning"))] {
+            let matching = name.and_then(|(field, word)| Expr::equal(CONDITION_FIELDS, field, text(word)));
+            let sort = ConditionRow::sort(None);
+            queries.push((conditions::select(&keys(&sort)[1..], &ConditionFilter { sites: sites.clone(), matching }), sort));
+        }
+        let sort = AttentionRow::sort(None);
+        queries.push((attention::select(&keys(&sort)[1..], &AttentionFilter { sites: sites.clone(), matching: None }), sort));
+        for name in [None, Some(("state", text("running"))), Some(("device", Operand::Id(vec![1; 16])))] {
+            let matching = name.and_then(|(field, value)| Expr::equal(OPERATION_FIELDS, field, value));
+            let sort = OperationRow::sort(None);
+            let filter = OperationFilter { sites: sites.clone(), matching, ..Default::default() };
+            queries.push((operations::select(&keys(&sort)[1..], &filter), sort));
+        }
+    }
+    for (mut q, sort) in queries {
+        let after = vec![Key::Text("x".into()); sort.width()];
+        finish(&mut q, &sort, Some(&after), 50);
+        let sql = q.sql().as_str().to_owned();
+        let plan = plan(&db, q).await;
+        let walks = plan.contains("USING INDEX") || plan.contains("USING COVERING INDEX") || plan.contains("PRIMARY KEY");
+        assert!(walks && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    }
+}

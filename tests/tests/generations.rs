@@ -1,0 +1,139 @@
+//! Generations that stand beside: flip, roll back, drop; and parked input that somebody looks at.
+
+use crate::rebuild::{cancelled, caught_up, generations, history};
+use crate::world::{World, command, device, drain};
+use axum::http::StatusCode;
+use fleet_journal::Topics;
+use fleet_log::{EventLog, Record, sqlite::SqliteLog};
+use fleet_projections::{DeviceFilter, Generations, Unturned};
+use fleet_schemas::topics;
+use fleet_tests::{Running, crypto, until};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+async fn draining(generations: &Generations) -> i64 {
+    let filter = DeviceFilter { phase: Some("Draining".into()), ..Default::default() };
+    generations.reads().borrow().clone().count_devices(&filter).await.unwrap()
+}
+
+fn serving(generations: &Generations) -> i64 {
+    generations.reads().borrow().generation()
+}
+
+/// The one that was replaced is fed on: to go back to it loses nothing, and neither does going forth again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_roll_back_is_current_and_a_flip_returns() {
+    let world = World::new().await;
+    let folder = TempDir::new().unwrap();
+    let all = generations(folder.path(), world.log.clone()).await.unwrap();
+    all.feed().await.unwrap();
+    history(&world).await;
+    caught_up(&all, &world).await;
+    assert!(matches!(all.flip().await, Err(Unturned::None(..))) && matches!(all.roll_back().await, Err(Unturned::None(..))));
+    let built = all.rebuild(false).await.unwrap();
+    assert!(built.flipped);
+    let list = all.list().await.unwrap();
+    assert_eq!(list.iter().map(|g| (g.number, g.active, g.fed)).collect::<Vec<_>>(), [(built.generation, true, true), (1, false, true)]);
+    let before = draining(&all).await;
+    world.expect(&command(device(11), drain()), "").await;
+    caught_up(&all, &world).await;
+    assert_eq!(all.roll_back().await.unwrap(), 1);
+    assert_eq!((serving(&all), draining(&all).await), (1, before + 1), "what came meanwhile is there");
+    assert!(matches!(all.roll_back().await, Err(Unturned::None(..))), "nothing older stands beside");
+    world.expect(&command(device(12), drain()), "").await;
+    caught_up(&all, &world).await;
+    assert_eq!(all.flip().await.unwrap(), built.generation);
+    assert_eq!(draining(&all).await, before + 2);
+    // Both outlive a restart; the one beside goes when it is dropped.
+    all.watch(cancelled()).await.unwrap();
+    drop(all);
+    let all = generations(folder.path(), world.log.clone()).await.unwrap();
+    all.feed().await.unwrap();
+    assert_eq!((serving(&all), all.list().await.unwrap().len()), (built.generation, 2));
+    assert_eq!((all.drop_standby().await.unwrap(), all.drop_standby().await.unwrap()), (Some(1), None));
+    assert!(!folder.path().join("read-1.sqlite").exists() && all.list().await.unwrap().len() == 1);
+    assert!(matches!(all.roll_back().await, Err(Unturned::None(..))));
+}
+
+/// Nobody who read the one that serves may see less by a flip.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_behind_does_not_serve() {
+    let world = World::new().await;
+    let folder = TempDir::new().unwrap();
+    let all = generations(folder.path(), world.log.clone()).await.unwrap();
+    all.feed().await.unwrap();
+    history(&world).await;
+    caught_up(&all, &world).await;
+    let built = all.rebuild(false).await.unwrap();
+    all.watch(cancelled()).await.unwrap();
+    drop(all);
+    // It lost a position: it cannot be fed.
+    let file = rusqlite::Connection::open(folder.path().join("read-1.sqlite")).unwrap();
+    file.execute("DELETE FROM position WHERE partition = 2", []).unwrap();
+    drop(file);
+    let all = generations(folder.path(), world.log.clone()).await.unwrap();
+    all.feed().await.unwrap();
+    let list = all.list().await.unwrap();
+    assert!(list.iter().any(|g| !g.active && !g.fed), "{list:?}");
+    assert!(matches!(all.roll_back().await, Err(Unturned::Behind { number: 1, partition: 2, behind: 0, .. })));
+    assert_eq!(serving(&all), built.generation, "the one that serves serves on");
+    world.expect(&command(device(11), drain()), "").await;
+    caught_up(&all, &world).await;
+}
+
+/// Looked at, replayed and discarded by a person; a rebuild forgets none of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn parked_input_is_replayed_or_discarded_with_a_reason() {
+    crypto();
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let sim = ["--sim", "sites=1,devices=5,people=false,pace=10"];
+    assert_eq!(Running::start(&data, &sim).await.unwrap().stop().await.unwrap(), Some(0));
+    let log = SqliteLog::open(&data.join("log")).unwrap();
+    for value in ["no avro at all", "neither is this"] {
+        let record = Record { key: "device/of-nobody".into(), value: value.into() };
+        log.append(Topics::embedded().at(topics::COMMANDS, 3), vec![record]).await.unwrap();
+    }
+    drop(log);
+    let hub = Running::start(&data, &sim).await.unwrap();
+    let api = hub.api().await.unwrap();
+    let items = async |path: &str| api.get(path).await.unwrap()["items"].as_array().unwrap().clone();
+    let open = until("both", || async { Some(items("/admin/parked").await).filter(|i| i.len() == 2).ok_or("not yet") }).await;
+    let id = |offset: u64| format!("fm.commands.v1:3:{offset}");
+    assert!(open.iter().any(|p| p["id"] == id(0)) && open.iter().all(|p| p["closed"].is_null() && p["sha256"].is_string()), "{open:?}");
+    let close = async |offset: u64, how: &str, body: Value| api.post(&format!("/admin/parked/{}/{how}", id(offset)), &body).await.unwrap();
+    assert_eq!(close(0, "discard", json!({})).await.status, StatusCode::BAD_REQUEST, "a reason is asked for");
+    assert_eq!(close(9, "discard", json!({"reason": "x"})).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(close(0, "discard", json!({"reason": "a stray test"})).await.status, StatusCode::OK);
+    let told = hub.fmctl(&["parked", "replay", &id(1), "--reason", "the decoder was mended"]).await.unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    // Replayed it is still no command: it is parked anew, where it now stands.
+    let again = until("the replayed one", || async {
+        Some(items("/admin/parked").await).filter(|i| i.len() == 1 && i[0]["id"] == id(2)).ok_or("not yet")
+    });
+    assert_eq!(again.await[0]["bytes"], 15);
+    let closed = items("/admin/parked?closed=true").await;
+    let how: Vec<_> = closed.iter().map(|p| (p["id"].clone(), p["closed"]["how"].clone(), p["closed"]["reason"].clone())).collect();
+    assert!(how.contains(&(json!(id(0)), json!("discarded"), json!("a stray test"))), "{how:?}");
+    assert!(how.contains(&(json!(id(1)), json!("replayed"), json!("the decoder was mended"))), "{how:?}");
+    assert_eq!(close(0, "replay", json!({"reason": "x"})).await.status, StatusCode::CONFLICT, "closed is closed");
+    for (args, expected) in [
+        (&["projections", "list"][..], 0),
+        (&["projections", "rollback"], 5),
+        (&["projections", "rebuild"], 0),
+        (&["projections", "rollback"], 0),
+        (&["projections", "flip"], 0),
+        (&["projections", "drop"], 0),
+        (&["parked", "list", "--closed"], 0),
+        (&["parked", "show", "fm.commands.v1:3:0"], 0),
+        (&["parked", "show", "x"], 3),
+    ] {
+        let told = hub.fmctl(args).await.unwrap();
+        assert_eq!(told.status.code(), Some(expected), "{args:?}: {}", String::from_utf8_lossy(&told.stderr));
+    }
+    until("the closed ones in the new generation", || async {
+        let closed = items("/admin/parked?closed=true").await;
+        if closed.len() == 2 { Ok(()) } else { Err(format!("{closed:?}")) }
+    })
+    .await;
+}
