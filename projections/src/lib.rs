@@ -7,6 +7,7 @@ mod compare;
 mod db;
 mod fold;
 mod generations;
+mod orphans;
 mod parked;
 mod projector;
 mod queries;
@@ -17,6 +18,6 @@ pub use db::{Db, Error};
 pub use generations::{Generations, Rebuilt};
 pub use projector::{Progress, Projector, Standing};
 pub use queries::{
-    ConditionRow, ConfigVersion, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, ListCursor, OperationFilter, OperationRow, ParkedRow,
-    Reads,
+    ConditionRow, ConfigVersion, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, ListCursor, OperationFilter, OperationRow, OrphanFilter,
+    OrphanRow, ParkedRow, Reads,
 };

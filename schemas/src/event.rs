@@ -1,8 +1,9 @@
 //! What changed. Past tense; the only thing a state is folded from.
 
 use crate::{
-    Annotation, BootId, BootstrapConfigEvent, ConditionReport, Effect, Inventory, LookFault, OperationId, OperationState, Phase,
-    RoleProfile, SchedulerSection, Severity, SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind, Then, Timestamp, WaitKind,
+    Annotation, BootId, BootstrapConfigEvent, ClaimsChanged, ConditionReport, Effect, ExclusiveEvent, GrantChanged, Inventory, LookFault,
+    OperationId, OperationState, Phase, RoleProfile, SchedulerSection, Severity, SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId,
+    TaskKind, Then, Timestamp, UnclaimedEvent, WaitKind,
 };
 
 record! {
@@ -282,7 +283,8 @@ payloads! {
     pub enum DeviceEvent {
         InventoryChanged, DeviceMoved, PhaseChanged, DrainRedirected, DrainProven, DrainUnproven, StageSkipped, ConditionChanged,
         SchedulerChanged, HoldPlaced, HoldLifted, OperationStarted, OperationEnded, TaskPlanned, TaskDone, TaskWithdrawn, AttentionRaised,
-        AttentionCleared, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged, AnnotationsChanged,
+        AttentionCleared, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged, AnnotationsChanged, ClaimsChanged,
+        GrantChanged,
     }
 }
 
@@ -355,6 +357,10 @@ pub enum Event {
     Site(SiteEvent),
     /// Of a bootstrap configuration's stream.
     BootstrapConfig(BootstrapConfigEvent),
+    /// Of a stream that makes a name unique.
+    Exclusive(ExclusiveEvent),
+    /// Of a thing that no device claims.
+    Unclaimed(UnclaimedEvent),
 }
 
 impl Event {
@@ -364,6 +370,8 @@ impl Event {
             crate::StreamId::Device(_) => DeviceEvent::decode(payload).map(Self::Device),
             crate::StreamId::Site(_) => SiteEvent::decode(payload).map(Self::Site),
             crate::StreamId::BootstrapConfig(..) => BootstrapConfigEvent::decode(payload).map(Self::BootstrapConfig),
+            crate::StreamId::Exclusive { .. } => ExclusiveEvent::decode(payload).map(Self::Exclusive),
+            crate::StreamId::Unclaimed { .. } => UnclaimedEvent::decode(payload).map(Self::Unclaimed),
         }
     }
     /// The event as a payload.
@@ -372,6 +380,8 @@ impl Event {
             Self::Device(e) => e.encode(),
             Self::Site(e) => e.encode(),
             Self::BootstrapConfig(e) => e.encode(),
+            Self::Exclusive(e) => e.encode(),
+            Self::Unclaimed(e) => e.encode(),
         }
     }
     /// The record's name.
@@ -380,6 +390,8 @@ impl Event {
             Self::Device(e) => e.name(),
             Self::Site(e) => e.name(),
             Self::BootstrapConfig(e) => e.name(),
+            Self::Exclusive(e) => e.name(),
+            Self::Unclaimed(e) => e.name(),
         }
     }
 }

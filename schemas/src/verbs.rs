@@ -189,6 +189,8 @@ pub fn name_of(ask: &Ask) -> &str {
         Ask::UpdateBootstrapConfig(_) => "update-bootstrap-config",
         Ask::RetireBootstrapConfig(_) => "retire-bootstrap-config",
         Ask::ReadUserData(_) => "read-user-data",
+        Ask::Take(_) => "take",
+        Ask::GiveBack(_) => "give-back",
     }
 }
 

@@ -5,6 +5,7 @@ mod configs;
 mod devices;
 mod history;
 mod operations;
+mod orphans;
 mod parked;
 mod sites;
 
@@ -13,6 +14,7 @@ pub use configs::ConfigVersion;
 pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor};
 pub use history::HistoryRow;
 pub use operations::{OperationFilter, OperationRow};
+pub use orphans::{OrphanFilter, OrphanRow};
 pub use parked::ParkedRow;
 
 use crate::db::{Db, Error};

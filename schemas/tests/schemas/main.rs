@@ -71,7 +71,19 @@ macro_rules! every_record {
             ReadUserData,
             BootstrapConfigCreated,
             BootstrapConfigChanged,
-            BootstrapConfigRetired
+            BootstrapConfigRetired,
+            Take,
+            GiveBack,
+            ExclusiveGranted,
+            ExclusiveContested,
+            Granted,
+            Contested,
+            GivenBack,
+            ClaimsChanged,
+            GrantChanged,
+            UnclaimedSeen,
+            UnclaimedOpened,
+            UnclaimedClosed
         )
     };
 }

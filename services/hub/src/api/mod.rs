@@ -15,6 +15,7 @@ pub(crate) mod health;
 mod history;
 mod named;
 mod operations;
+mod orphans;
 mod query;
 mod sites;
 pub(crate) mod tokens;
@@ -38,6 +39,7 @@ pub(crate) fn routes() -> Routes {
         .get("/conditions", conditions::list)
         .get("/operations", operations::list)
         .get("/operations/{id}", operations::one)
+        .get("/orphans", orphans::list)
         .get("/sites", sites::list)
         .get("/sites/{site}", sites::one)
         .get("/sites/{site}/baseline", baseline::preview)

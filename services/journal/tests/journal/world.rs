@@ -193,6 +193,7 @@ pub fn command(stream: StreamId, ask: Ask) -> Command {
         issued_at: START,
         not_after: START.plus(365 * DAY),
         trace_id: String::new(),
+        reaction: None,
     }
 }
 

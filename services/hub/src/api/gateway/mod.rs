@@ -5,6 +5,7 @@ pub(crate) mod conditions;
 mod epoch;
 pub(crate) mod observations;
 pub(crate) mod scheduler;
+mod unclaimed;
 
 use super::query;
 use crate::access::Principal;
