@@ -5,7 +5,9 @@
 mod api;
 mod bootstrap;
 mod documents;
+mod exclusive;
 mod fmctl;
+mod orphans;
 mod rebuild;
 mod scenarios;
 mod tidy;

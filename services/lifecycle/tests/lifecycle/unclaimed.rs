@@ -21,7 +21,7 @@ fn late_and_foreign_looks_have_no_effect() {
     open().seen(nobodys(false, "").seq(1, 9)).then_noted("late");
     open().seen(nobodys(false, "").by("ams1")).then_noted("identity-mismatch");
     open().seen_by(nobodys(false, ""), &["ams1"]).then_noted("out-of-reach");
-    open().seen(slurm("IDLE").node("gpu09")).then_noted("identity-mismatch");
+    open().seen(slurm("IDLE").node("gpu09").seq(2, 6)).then_noted("wrong-stream");
     given([discovered()]).seen(nobodys(true, OPEN)).then_noted("wrong-stream");
     given_site([]).seen(nobodys(true, OPEN)).then_noted("unknown-source");
 }
