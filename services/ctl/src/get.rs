@@ -88,7 +88,9 @@ async fn devices(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
             "Unknown" => format!("{}?", field(c, "type")),
             _ => field(c, "type"),
         });
-        let bad: Vec<_> = bad.collect();
+        let mut bad: Vec<_> = bad.collect();
+        // One type may stand for several subjects.
+        bad.dedup();
         let mut row: Vec<_> = ["name", "site", "role", "phase", "tenant_state"].iter().map(|f| field(d, f)).collect();
         if wide {
             row.extend(["owner", "rack", "version", "updated_at", "id"].iter().map(|f| field(d, f)));
