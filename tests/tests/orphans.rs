@@ -1,5 +1,7 @@
 //! Things that no device claims, end to end: a SLURM node without a device shows, and disappears once it is linked, or gone.
 
+use fleet_schemas::wire::WireFact;
+use fleet_schemas::{ExclusiveGranted, ExclusiveName, Payload, UnclaimedSeen};
 use fleet_sim::{NewDevice, Options};
 use fleet_tests::{Api, Running, configure, crypto, until};
 use reqwest::{Method, StatusCode};
@@ -81,4 +83,56 @@ async fn refusals(hub: &Running, api: &Api) {
     assert_eq!(orphans(&one_site, "/orphans?site=sim1").await.unwrap(), Vec::<String>::new());
     let no_scope = Api::with_token(&hub.url, &hub.token("auditor", "audit:read", &["*"]).unwrap()).unwrap();
     assert_eq!(code(&no_scope, "/orphans").await.0, 403);
+}
+
+/// The wire: results stand behind the sweep's, what is no thing is refused by field, and nobody speaks for another site or for a name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_names_what_is_unclaimed_item_by_item() {
+    crypto();
+    let folder = TempDir::new().unwrap();
+    let hub = Running::start(&folder.path().join("data"), &["--sim", "sites=2,devices=8,people=false,pace=10"]).await.unwrap();
+    let api = hub.api().await.unwrap();
+    let agent = |scope: &str| Api::with_token(&hub.url, &hub.token("slurm-agent-sim1", scope, &["sim1"]).unwrap()).unwrap();
+    let results = |body: &Value| -> Vec<String> {
+        let text = |r: &Value| format!("{} {}", r["result"].as_str().unwrap(), r["code"].as_str().unwrap_or_default()).trim().to_owned();
+        body["results"].as_array().unwrap_or_else(|| panic!("{body}")).iter().map(text).collect()
+    };
+    let item = |native_id: &str, present: bool| json!({"native_id": native_id, "present": present, "detail": "by hand"});
+    let states = agent("device-condition:create");
+    let batch = json!({
+        "sweep": {"source": "slurm", "complete": false, "fault": "NoData", "message": "by hand"},
+        "unclaimed": [item("hand/01", true), item("", true), item("a\u{7}b", true), item(&"x".repeat(201), true)],
+    });
+    let answer = states.post("/sites/sim1/conditions:batch", &batch).await.unwrap();
+    assert_eq!(results(&answer.body), ["stored", "stored", "refused invalid", "refused invalid", "refused invalid"]);
+    until_orphans(&api, "/orphans", &["sim1/slurm/hand/01"]).await;
+    let many: Vec<_> = (0..501).map(|i| item(&format!("n{i}"), true)).collect();
+    let refused = states.post("/sites/sim1/conditions:batch", &json!({"unclaimed": many})).await.unwrap();
+    assert_eq!((refused.status, refused.body["code"].as_str()), (StatusCode::PAYLOAD_TOO_LARGE, Some("too-many-items")));
+    let elsewhere = states.post("/sites/sim2/conditions:batch", &json!({"unclaimed": [item("y", true)]})).await.unwrap();
+    assert_eq!(elsewhere.status, StatusCode::FORBIDDEN);
+    let closed = states.post("/sites/sim1/conditions:batch", &json!({"unclaimed": [item("hand/01", false)]})).await.unwrap();
+    assert_eq!(results(&closed.body), ["stored"]);
+    until_orphans(&api, "/orphans", &[]).await;
+    let seen = WireFact::of(&Payload::of(&UnclaimedSeen { present: true, detail: String::new() }));
+    let granted = WireFact::of(&Payload::of(&ExclusiveGranted { name: ExclusiveName::serial("SN7").unwrap() }));
+    let observed = |stream: &str, fact: &WireFact| {
+        json!({
+            "id": uuid::Uuid::new_v4().to_string(), "stream": stream, "native_id": "z", "observed_at": "2026-01-01T00:00:00Z",
+            "source_seq": {"epoch": 0, "counter": 0}, "fact": fact,
+        })
+    };
+    let device = format!("device/{}", uuid::Uuid::new_v4());
+    let items = [
+        observed("unclaimed/sim2/slurm/z", &seen),
+        observed("unclaimed/sim1/netbox/z", &seen),
+        observed("unclaimed/sim1/slurm/other", &seen),
+        observed(&device, &seen),
+        observed("exclusive/serial/sn7", &seen),
+        observed(&device, &granted),
+    ];
+    let answer = agent("observation:create").post("/sites/sim1/observations:batch", &json!({"items": items})).await.unwrap();
+    assert_eq!(results(&answer.body)[..5], ["refused not-yours"; 5]);
+    assert_eq!(results(&answer.body)[5], "refused undecodable");
+    assert_eq!(hub.stop().await.unwrap(), Some(0));
 }

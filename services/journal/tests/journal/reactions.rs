@@ -230,7 +230,8 @@ async fn knows(world: &World) {
         let (holder, waiting) = holds(world, &value).await;
         let mut all: Vec<_> = holder.into_iter().chain(waiting.iter().copied()).collect();
         let mut expected: Vec<_> = devices.iter().map(|i| id(*i)).collect();
-        (all.sort(), expected.sort());
+        all.sort();
+        expected.sort();
         assert_eq!(all, expected, "{value}");
         for i in devices {
             let held = holder == Some(id(i));

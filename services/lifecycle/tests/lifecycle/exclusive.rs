@@ -77,8 +77,11 @@ fn nothing_else_is_asked_of_a_name_and_nobody_asks_a_device_for_it() {
     given_site([]).when(take(1)).then_refused("wrong-stream");
 }
 
-/// What every device was told last, as (held, other), by drawing the reactions to a history.
-fn told(asks: &[Ask]) -> (Option<DeviceId>, Vec<DeviceId>, BTreeMap<DeviceId, (bool, Option<DeviceId>)>) {
+/// What each device was told last: whether it holds the name, and who else claims it.
+type Told = BTreeMap<DeviceId, (bool, Option<DeviceId>)>;
+
+/// Holder and who waits at the end of a history, and what its reactions told.
+fn told(asks: &[Ask]) -> (Option<DeviceId>, Vec<DeviceId>, Told) {
     let mut story = given_serial([]);
     for ask in asks {
         story = story.when(ask.clone());
