@@ -27,6 +27,7 @@ const TABLES: &[(&str, &str)] = &[
     ("history", "stream, offset"),
     ("operation", "id"),
     ("config_version", "stream, version"),
+    ("orphan", "site, source, native_id"),
 ];
 
 /// Reads both in key order, side by side.

@@ -176,7 +176,7 @@ impl Fold {
                 let told = self.changes.operations.entry(e.operation).or_insert(OperationTold { device, started: None, ended: None });
                 told.ended = Some((e, at));
             }
-            Event::Device(_) | Event::Site(_) | Event::BootstrapConfig(_) => {}
+            Event::Device(_) | Event::Site(_) | Event::BootstrapConfig(_) | Event::Exclusive(_) | Event::Unclaimed(_) => {}
         }
     }
 
@@ -194,7 +194,11 @@ fn sealed(event: &Event) -> Option<&SealedUserData> {
     match event {
         Event::BootstrapConfig(BootstrapConfigEvent::BootstrapConfigCreated(e)) => e.user_data.as_ref(),
         Event::BootstrapConfig(BootstrapConfigEvent::BootstrapConfigChanged(e)) => e.user_data.as_ref(),
-        Event::BootstrapConfig(BootstrapConfigEvent::BootstrapConfigRetired(_)) | Event::Device(_) | Event::Site(_) => None,
+        Event::BootstrapConfig(BootstrapConfigEvent::BootstrapConfigRetired(_))
+        | Event::Device(_)
+        | Event::Site(_)
+        | Event::Exclusive(_)
+        | Event::Unclaimed(_) => None,
     }
 }
 
@@ -204,6 +208,8 @@ pub(crate) fn freeze(entity: &Entity) -> Result<Vec<u8>, Error> {
         Entity::Device(device) => postcard::to_allocvec(device.as_ref()),
         Entity::Site(site) => postcard::to_allocvec(site.as_ref()),
         Entity::BootstrapConfig(config) => postcard::to_allocvec(config.as_ref()),
+        Entity::Exclusive(name) => postcard::to_allocvec(name.as_ref()),
+        Entity::Unclaimed(thing) => postcard::to_allocvec(thing.as_ref()),
     };
     bytes.map_err(|e| Error::Corrupt(e.to_string()))
 }
@@ -215,5 +221,7 @@ pub(crate) fn thaw(stream: &StreamId, bytes: &[u8]) -> Result<Entity, Error> {
         StreamId::Device(_) => postcard::from_bytes(bytes).map(|d| Entity::Device(Arc::new(d))).map_err(corrupt),
         StreamId::Site(_) => postcard::from_bytes(bytes).map(|s| Entity::Site(Arc::new(s))).map_err(corrupt),
         StreamId::BootstrapConfig(..) => postcard::from_bytes(bytes).map(|c| Entity::BootstrapConfig(Arc::new(c))).map_err(corrupt),
+        StreamId::Exclusive { .. } => postcard::from_bytes(bytes).map(|n| Entity::Exclusive(Arc::new(n))).map_err(corrupt),
+        StreamId::Unclaimed { .. } => postcard::from_bytes(bytes).map(|t| Entity::Unclaimed(Arc::new(t))).map_err(corrupt),
     }
 }

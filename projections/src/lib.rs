@@ -7,6 +7,7 @@ mod compare;
 mod db;
 mod fold;
 mod generations;
+mod orphans;
 mod parked;
 mod projector;
 mod queries;
@@ -19,5 +20,5 @@ pub use generations::{Generation, Generations, Rebuilt, Unturned};
 pub use projector::{Progress, Projector, Standing};
 pub use queries::{
     AttentionFilter, AttentionRow, ConditionFilter, ConditionRow, ConfigVersion, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, Key,
-    ListCursor, OperationFilter, OperationRow, Page, ParkedRow, Point, Reads, Sort, filter,
+    ListCursor, OperationFilter, OperationRow, OrphanFilter, OrphanRow, Page, ParkedRow, Point, Reads, Sort, filter,
 };

@@ -78,7 +78,8 @@ pub(crate) async fn control(path: &Path) -> Result<SqlitePool, Error> {
         "CREATE TABLE IF NOT EXISTS generation (one INTEGER PRIMARY KEY CHECK (one = 1), active INTEGER NOT NULL, last INTEGER) STRICT;
          CREATE TABLE IF NOT EXISTS jti (client TEXT NOT NULL, jti TEXT NOT NULL, expires_at INTEGER NOT NULL, PRIMARY KEY (client, jti)) STRICT;
          CREATE TABLE IF NOT EXISTS denial (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, client TEXT NOT NULL,
-             reason TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL, detail TEXT NOT NULL, unrecorded INTEGER NOT NULL) STRICT;",
+             reason TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL, detail TEXT NOT NULL, unrecorded INTEGER NOT NULL) STRICT;
+         CREATE TABLE IF NOT EXISTS reactor_position (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, state BLOB NOT NULL) STRICT;",
     )
     .execute(&pool)
     .await?;

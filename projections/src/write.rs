@@ -2,6 +2,7 @@
 
 use crate::db::{Db, Error};
 use crate::fold::{Changes, Fold, Known, freeze};
+use crate::orphans;
 use fleet_lifecycle::device::{TaskState, tenant_state};
 use fleet_lifecycle::{Device, Entity, Sense, condition_type};
 use fleet_schemas::{Effect, Severity, Status, StreamId};
@@ -31,6 +32,7 @@ pub(crate) async fn write(db: &Db, fold: &Fold) -> Result<(), Error> {
     streams(&mut transaction, &known).await?;
     let devices: Vec<_> = known.iter().filter_map(|(_, k)| Some((k.entity.device()?, *k))).collect();
     device_rows(&mut transaction, &devices).await?;
+    orphans::write(&mut transaction, &known).await?;
     conditions(&mut transaction, fold).await?;
     attention(&mut transaction, fold).await?;
     history(&mut transaction, changes).await?;

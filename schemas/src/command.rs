@@ -1,8 +1,9 @@
 //! What is asked. A command is accepted or rejected, with a stable code.
 
 use crate::{
-    BootId, ChangeSite, CommandId, CreateBootstrapConfig, Dhcp, LiftFreeze, Mode, Payload, Phase, PlaceFreeze, Provisioner, ReadUserData,
-    RegisterType, RetireBootstrapConfig, Scheduler, SiteId, Source, StreamId, Then, Timestamp, UpdateBootstrapConfig,
+    BootId, ChangeSite, CommandId, CreateBootstrapConfig, DecisionId, Dhcp, GiveBack, LiftFreeze, Mode, Payload, Phase, PlaceFreeze,
+    Provisioner, ReadUserData, RegisterType, RetireBootstrapConfig, Scheduler, SiteId, Source, StreamId, Take, Then, Timestamp,
+    UpdateBootstrapConfig,
 };
 
 record! {
@@ -37,7 +38,7 @@ record! {
         id: CommandId,
         /// What it is about.
         stream: StreamId,
-        /// What is asked: a record of kind `command`.
+        /// What is asked, or told by another stream: a record of kind `command`.
         ask: Payload,
         /// Who asks.
         actor: Actor,
@@ -53,6 +54,22 @@ record! {
         not_after: Timestamp,
         /// W3C trace id, or empty.
         trace_id: String,
+        /// Which decision of another stream it follows from; absent = somebody asked. One that follows never expires.
+        reaction: Option<ReactionTo> = default,
+    }
+}
+
+record! {
+    /// The decision that a reaction follows from.
+    pub struct ReactionTo {
+        /// The stream of the decision.
+        stream: StreamId,
+        /// The stream's version after it.
+        version: u64,
+        /// The decision.
+        decision: DecisionId,
+        /// Which of its reactions, from 0.
+        index: u32,
     }
 }
 
@@ -221,6 +238,6 @@ payloads! {
     pub enum Ask {
         Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold, LiftHold, Annotate, SetAnnotations,
         AcknowledgeAttention, NotBuilt, RegisterSite, SetRoleProfile, ClaimEpoch, ChangeSite, PlaceFreeze, LiftFreeze, RegisterType,
-        CreateBootstrapConfig, UpdateBootstrapConfig, RetireBootstrapConfig, ReadUserData,
+        CreateBootstrapConfig, UpdateBootstrapConfig, RetireBootstrapConfig, ReadUserData, Take, GiveBack,
     }
 }

@@ -1,9 +1,9 @@
 //! What changed. Past tense; the only thing a state is folded from.
 
 use crate::{
-    Annotation, BootId, BootstrapConfigEvent, ConditionReport, Effect, FreezeLifted, FreezePlaced, Inventory, LookFault, OperationId,
-    OperationState, Phase, RoleProfile, SchedulerSection, Severity, SiteId, Source, SourceConfig, SourceSeq, Stage, TaskId, TaskKind,
-    TeamsSet, Then, Timestamp, TypeRegistered, WaitKind,
+    Annotation, BootId, BootstrapConfigEvent, ClaimsChanged, ConditionReport, Effect, ExclusiveEvent, FreezeLifted, FreezePlaced,
+    GrantChanged, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile, SchedulerSection, Severity, SiteId, Source,
+    SourceConfig, SourceSeq, Stage, TaskId, TaskKind, TeamsSet, Then, Timestamp, TypeRegistered, UnclaimedEvent, WaitKind,
 };
 
 record! {
@@ -295,7 +295,7 @@ payloads! {
         InventoryChanged, DeviceMoved, PhaseChanged, DrainRedirected, DrainProven, DrainUnproven, StageSkipped, ConditionChanged,
         SchedulerChanged, HoldPlaced, HoldLifted, OperationStarted, OperationEnded, TaskPlanned, TaskDone, TaskWithdrawn, AttentionRaised,
         AttentionCleared, AttentionAcknowledged, WaitArmed, DeadlineUnobservable, DriftAccepted, EditJudged,
-        AnnotationsChanged,
+        AnnotationsChanged, ClaimsChanged, GrantChanged,
     }
 }
 
@@ -370,6 +370,10 @@ pub enum Event {
     Site(SiteEvent),
     /// Of a bootstrap configuration's stream.
     BootstrapConfig(BootstrapConfigEvent),
+    /// Of a stream that makes a name unique.
+    Exclusive(ExclusiveEvent),
+    /// Of a thing that no device claims.
+    Unclaimed(UnclaimedEvent),
 }
 
 impl Event {
@@ -379,6 +383,8 @@ impl Event {
             crate::StreamId::Device(_) => DeviceEvent::decode(payload).map(Self::Device),
             crate::StreamId::Site(_) => SiteEvent::decode(payload).map(Self::Site),
             crate::StreamId::BootstrapConfig(..) => BootstrapConfigEvent::decode(payload).map(Self::BootstrapConfig),
+            crate::StreamId::Exclusive { .. } => ExclusiveEvent::decode(payload).map(Self::Exclusive),
+            crate::StreamId::Unclaimed { .. } => UnclaimedEvent::decode(payload).map(Self::Unclaimed),
         }
     }
     /// The event as a payload.
@@ -387,6 +393,8 @@ impl Event {
             Self::Device(e) => e.encode(),
             Self::Site(e) => e.encode(),
             Self::BootstrapConfig(e) => e.encode(),
+            Self::Exclusive(e) => e.encode(),
+            Self::Unclaimed(e) => e.encode(),
         }
     }
     /// The record's name.
@@ -395,6 +403,8 @@ impl Event {
             Self::Device(e) => e.name(),
             Self::Site(e) => e.name(),
             Self::BootstrapConfig(e) => e.name(),
+            Self::Exclusive(e) => e.name(),
+            Self::Unclaimed(e) => e.name(),
         }
     }
 }

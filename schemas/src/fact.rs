@@ -1,6 +1,6 @@
 //! What was seen. A fact cannot be refused.
 
-use crate::{Closing, Hash, LookFault, ObservationId, Payload, SiteId, Source, Status, StreamId, Timestamp};
+use crate::{Closing, Hash, LookFault, ObservationId, Payload, SiteId, Source, Status, StreamId, Timestamp, UnclaimedSeen};
 
 record! {
     /// The order of one source's observations: compared per (stream, site, source), first by epoch, then by counter.
@@ -257,7 +257,9 @@ record! {
 
 payloads! {
     /// Any fact.
-    pub enum Fact { NetboxDeviceSeen, NetboxDeviceGone, SlurmNodeSeen, SchedulerSeen, ConditionsSeen, SweepCompleted, LookFailed }
+    pub enum Fact {
+        NetboxDeviceSeen, NetboxDeviceGone, SlurmNodeSeen, SchedulerSeen, ConditionsSeen, SweepCompleted, LookFailed, UnclaimedSeen,
+    }
 }
 
 record! {

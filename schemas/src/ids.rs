@@ -55,6 +55,13 @@ impl DeviceId {
     }
 }
 
+impl CommandId {
+    /// The `i`-th reaction to `decision`.
+    pub fn reaction(decision: DecisionId, i: u32) -> Self {
+        Self(Uuid::new_v5(&decision.0, format!("reaction/{i}").as_bytes()))
+    }
+}
+
 impl OperationId {
     /// The `i`-th operation that `decision` starts.
     pub fn of(decision: DecisionId, i: usize) -> Self {

@@ -57,8 +57,12 @@ record! {
         decision: Option<DecisionId>,
         /// For a reaction: which of its reactions.
         index: Option<u32>,
-        /// For a reference change: offset in partition 0. For commands and observations: offset in their topic.
+        /// For a reference change: offset in partition 0. For commands, reactions and observations: offset in their topic.
         offset: Option<u64>,
+        /// For a reaction: the stream of the decision that had the event.
+        stream: Option<StreamId> = default,
+        /// For a reaction: that stream's version after it. Of one stream's reactions, none at or below the highest is handled again.
+        version: Option<u64> = default,
     }
 }
 record! {

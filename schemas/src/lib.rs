@@ -13,6 +13,7 @@ mod bootstrap;
 mod codec;
 mod command;
 mod event;
+mod exclusive;
 mod fact;
 mod ids;
 mod journal;
@@ -31,6 +32,10 @@ pub use bootstrap::*;
 pub use codec::{DecodeError, decode, encode, fingerprint_of};
 pub use command::*;
 pub use event::*;
+pub use exclusive::{
+    ClaimsChanged, Contested, ExclusiveContested, ExclusiveEvent, ExclusiveGranted, ExclusiveName, GiveBack, GivenBack, GrantChanged,
+    Granted, Notice, Take, UnclaimedClosed, UnclaimedEvent, UnclaimedOpened, UnclaimedSeen, real_serial,
+};
 pub use fact::*;
 pub use ids::*;
 pub use journal::*;

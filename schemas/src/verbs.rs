@@ -194,6 +194,8 @@ pub fn name_of(ask: &Ask) -> &str {
         Ask::PlaceFreeze(_) => "freeze",
         Ask::LiftFreeze(_) => "unfreeze",
         Ask::RegisterType(_) => "register-type",
+        Ask::Take(_) => "take",
+        Ask::GiveBack(_) => "give-back",
     }
 }
 

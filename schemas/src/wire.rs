@@ -97,6 +97,28 @@ pub struct ConditionsBatch {
     /// The look that ends with this batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,
+    /// Things of the source that no device claims; together with the statements at most 500.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unclaimed: Vec<UnclaimedItem>,
+}
+
+/// A thing that the source shows and no device claims.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnclaimedItem {
+    /// Its own id in the source; a SLURM NodeName. At most 200 characters.
+    pub native_id: String,
+    /// Whether it is there, and unclaimed; false is said once.
+    pub present: bool,
+    /// What it looks like, for people; at most 500 characters, the same from look to look.
+    #[serde(default)]
+    pub detail: String,
+    /// When it was seen; absent = when it arrived.
+    #[serde(default, with = "text::option", skip_serializing_if = "Option::is_none")]
+    pub observed_at: Option<Timestamp>,
+    /// Its place in the source's order; absent = ordered by arrival.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_seq: Option<SourceSeq>,
 }
 
 /// One statement about a device. Body of POST `/devices/{id}/conditions` too, without `device`.
@@ -288,7 +310,7 @@ pub struct BatchAnswer {
     /// The epoch of the run, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
-    /// What became of each item, in their order: conditions or devices or items, then the sweep.
+    /// What became of each item, in their order: conditions or devices or items, then the sweep, then what is unclaimed.
     pub results: Vec<ItemResult>,
     /// Digest of the site's device list as it is now ([`list_digest`]); a satellite that has another asks for the list.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -210,6 +210,13 @@ words! {
         /// A change of the reference streams.
         Reference = "reference",
     }
+    /// A kind of name that only one device may have.
+    ExclusiveKind {
+        /// A serial, normalised.
+        Serial = "serial",
+        /// A SLURM NodeName at a site: `site/NodeName`.
+        SlurmName = "slurm-name",
+    }
     /// Why a look at a source failed.
     LookFault {
         /// No usable answer: a wrong key, a time-out, an empty list, bad JSON.

@@ -145,7 +145,7 @@ fn again(state: &Entity, d: &Decision, reference: &Reference, leading_since: Tim
         }
         CauseKind::Deadline => return deadline(state, d, &ctx),
         CauseKind::Reference => Fleet::plan(state, &ctx),
-        CauseKind::Reaction => return Err("there are no reactions yet".into()),
+        CauseKind::Reaction => return reaction(state, d, find(&inbox.commands, offset)?, &ctx),
     };
     same(d, &events)
 }
@@ -156,7 +156,7 @@ fn deadline(state: &Entity, d: &Decision, ctx: &Context<'_>) -> Result<(), Strin
     let names: Vec<String> = match state {
         Entity::Device(device) => device.waits.keys().filter(|(k, _)| *k == kind).map(|(_, name)| name.clone()).collect(),
         Entity::Site(site) => site.sources.keys().map(ToString::to_string).collect(),
-        Entity::BootstrapConfig(_) => vec![],
+        Entity::BootstrapConfig(_) | Entity::Exclusive(_) | Entity::Unclaimed(_) => vec![],
     };
     let mut otherwise = format!("{}: a deadline of {kind} where nothing of it waits", d.id);
     for name in names {
@@ -170,6 +170,30 @@ fn deadline(state: &Entity, d: &Decision, ctx: &Context<'_>) -> Result<(), Strin
         }
     }
     Err(otherwise)
+}
+
+fn reaction(state: &Entity, d: &Decision, stored: &Stored, ctx: &Context<'_>) -> Result<(), String> {
+    let c: Command = decode(&stored.record.value).map_err(|e| e.to_string())?;
+    let to = c.reaction.ok_or("a reaction to nothing")?;
+    let cause = (&d.cause.stream, d.cause.version, d.cause.decision, d.cause.index);
+    if cause != (&Some(to.stream), Some(to.version), Some(to.decision), Some(to.index))
+        || c.id != CommandId::reaction(to.decision, to.index)
+    {
+        return Err(format!("{}: its cause is not the input's", d.id));
+    }
+    if Notice::NAMES.contains(&c.ask.r#type.as_str()) {
+        let heard = Fleet::heed(state, &Notice::decode(&c.ask).map_err(|e| e.to_string())?, ctx);
+        return match heard.note {
+            Some(note) if note == d.outcome.code => same(d, &[]),
+            Some(note) => Err(format!("{}: the journal has {:?}, again it is noted {note}", d.id, d.outcome)),
+            None => same(d, &planned(state, heard.events, ctx)),
+        };
+    }
+    let ask = Ask::decode(&c.ask).map_err(|e| e.to_string())?;
+    match Fleet::decide(state, &Request { ask, expected_version: None }, ctx) {
+        Ok(events) if d.outcome.kind == OutcomeKind::Accepted => same(d, &planned(state, events, ctx)),
+        other => Err(format!("{}: the journal has {:?}, again it is {other:?}", d.id, d.outcome)),
+    }
 }
 
 fn command(state: &Entity, d: &Decision, stored: &Stored, ctx: &Context<'_>) -> Result<(), String> {

@@ -93,6 +93,7 @@ fn cases() -> Vec<Case> {
         case("patchDevices", SITE, "", Some(json!({"devices": []})), Forbidden),
         case("reportConditions", SITE, "", Some(json!({"conditions": []})), Forbidden),
         case("handOver", SITE, "", Some(json!({"items": []})), Forbidden),
+        case("listOrphans", &[], "site=sim1", None, Empty),
         case("listDenials", &[], "", None, Same),
         case("listParked", &[], "", None, Same),
         case("getParked", parked, "", None, Same),

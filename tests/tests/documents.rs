@@ -41,6 +41,7 @@ fn edges() -> String {
             Need::StageLeadsTo(phase) => format!("a stage that leads to {phase}"),
             Need::SuitesPassed => "no suite named, or passed".into(),
             Need::TargetBuilt => "a target that is built".into(),
+            Need::Grants => "every name that it claims its own".into(),
         };
         let needs: Vec<_> = e.needs.iter().map(need).collect();
         let here = if e.built { "yes" } else { "not yet" };

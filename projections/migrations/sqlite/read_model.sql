@@ -6,7 +6,7 @@ CREATE TABLE position (
 ) STRICT;
 
 CREATE TABLE stream (
-    id      TEXT PRIMARY KEY,              -- device/<uuid>, site/<name>, bootstrap-config/<site>/<role>
+    id      TEXT PRIMARY KEY,              -- device/<uuid>, site/<name>, bootstrap-config/<site>/<role>, exclusive/<kind>/<value>, unclaimed/…
     version INTEGER NOT NULL,
     hash    BLOB NOT NULL,                 -- SHA-256 of its last accepted record
     state   BLOB NOT NULL,                 -- the fold of its events
@@ -101,6 +101,15 @@ CREATE TABLE config_version (
     sealed  BLOB                           -- user-data that this version set, encrypted; its key is in the vault
 ) STRICT;
 CREATE UNIQUE INDEX config_version_by_stream ON config_version (stream, version);
+
+CREATE TABLE orphan (                      -- things that a source shows and no device claims, while that is so
+    site      TEXT NOT NULL,
+    source    TEXT NOT NULL,
+    native_id TEXT NOT NULL,
+    detail    TEXT NOT NULL,
+    since     INTEGER NOT NULL,
+    PRIMARY KEY (site, source, native_id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE parked (
     topic     TEXT NOT NULL,

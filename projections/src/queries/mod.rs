@@ -8,6 +8,7 @@ pub mod filter;
 mod history;
 mod operations;
 mod page;
+mod orphans;
 mod parked;
 mod past;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor};
 pub use history::HistoryRow;
 pub use operations::{OperationFilter, OperationRow};
 pub use page::{Key, Page, Sort};
+pub use orphans::{OrphanFilter, OrphanRow};
 pub use parked::ParkedRow;
 pub use past::Point;
 

@@ -27,7 +27,8 @@ fn fingerprint(text: &str) -> String {
 #[test]
 fn every_family_member_is_a_contract() {
     let names: Vec<_> = contracts().iter().map(|c| c.name).collect();
-    for family in [Fact::NAMES, Ask::NAMES, DeviceEvent::NAMES, SiteEvent::NAMES, BootstrapConfigEvent::NAMES] {
+    let events = [DeviceEvent::NAMES, SiteEvent::NAMES, BootstrapConfigEvent::NAMES, ExclusiveEvent::NAMES, UnclaimedEvent::NAMES];
+    for family in [Fact::NAMES, Ask::NAMES, Notice::NAMES].into_iter().chain(events) {
         for name in family {
             assert!(names.contains(name), "{name} is missing from every_record!");
         }

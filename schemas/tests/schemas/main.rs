@@ -82,7 +82,19 @@ macro_rules! every_record {
             TeamsSet,
             FreezePlaced,
             FreezeLifted,
-            TypeRegistered
+            TypeRegistered,
+            Take,
+            GiveBack,
+            ExclusiveGranted,
+            ExclusiveContested,
+            Granted,
+            Contested,
+            GivenBack,
+            ClaimsChanged,
+            GrantChanged,
+            UnclaimedSeen,
+            UnclaimedOpened,
+            UnclaimedClosed
         )
     };
 }

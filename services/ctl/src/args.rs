@@ -58,13 +58,14 @@ fn limit() -> Arg {
 
 fn get() -> Command {
     named("get", "a list")
-        .arg(what(&["devices", "conditions", "operations", "sites", "configs"]))
+        .arg(what(&["devices", "conditions", "operations", "sites", "configs", "orphans"]))
         .arg(
             Arg::new("filter")
                 .long("filter")
                 .help("`field = value AND …`: devices by name, site, phase, role, owner, rack; conditions by type, status"),
         )
-        .arg(Arg::new("site").long("site").help("only this site (devices, configs)"))
+        .arg(Arg::new("site").long("site").help("only this site (devices, configs, orphans)"))
+        .arg(Arg::new("source").long("source").help("only of this source (orphans)"))
         .arg(Arg::new("device").long("device").help("only this device (operations; conditions, without filter)"))
         .arg(Arg::new("state").long("state").help("only this state (operations)"))
         .arg(

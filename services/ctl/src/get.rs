@@ -19,6 +19,7 @@ pub async fn get(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
         "conditions" => only(m, &["filter", "max"])?,
         "operations" => only(m, &["device", "state", "max"])?,
         "configs" => only(m, &["site"])?,
+        "orphans" => only(m, &["site", "source", "max"])?,
         _ => only(m, &[])?,
     }
     match what {
@@ -26,6 +27,7 @@ pub async fn get(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
         "conditions" => conditions(api, m, output).await,
         "operations" => operations(api, m, output).await,
         "configs" => crate::configs::get(api, m.get_one::<String>("site"), output).await,
+        "orphans" => orphans(api, m, output).await,
         _ => sites(api, output).await,
     }
 }
@@ -33,7 +35,7 @@ pub async fn get(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
 /// A flag that this list does not heed is refused: the list would look like an answer to it.
 fn only(m: &ArgMatches, takes: &[&str]) -> Result<(), Failure> {
     let typed = |flag: &str| m.value_source(flag) == Some(ValueSource::CommandLine);
-    match ["filter", "site", "device", "state", "max"].into_iter().find(|f| typed(f) && !takes.contains(f)) {
+    match ["filter", "site", "source", "device", "state", "max"].into_iter().find(|f| typed(f) && !takes.contains(f)) {
         Some(odd) if takes.is_empty() => Err(Failure::usage(format!("--{odd} does not go with this list, which takes none"))),
         Some(odd) => Err(Failure::usage(format!("--{odd} does not go with this list, which takes: {}", takes.join(", ")))),
         None => Ok(()),
@@ -86,7 +88,9 @@ async fn devices(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
             "Unknown" => format!("{}?", field(c, "type")),
             _ => field(c, "type"),
         });
-        let bad: Vec<_> = bad.collect();
+        let mut bad: Vec<_> = bad.collect();
+        // One type may stand for several subjects.
+        bad.dedup();
         let mut row: Vec<_> = ["name", "site", "role", "phase", "tenant_state"].iter().map(|f| field(d, f)).collect();
         if wide {
             row.extend(["owner", "rack", "version", "updated_at", "id"].iter().map(|f| field(d, f)));
@@ -145,6 +149,18 @@ async fn operations(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fa
     }
     let row = |o: &Value| ["id", "name", "verb", "state", "started_at", "by", "reason", "message"].iter().map(|f| field(o, f)).collect();
     output.table(&["id", "device", "verb", "state", "started", "by", "reason", "message"], items(&body).map(row).collect())
+}
+
+async fn orphans(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
+    let query = ["site", "source"].iter().filter_map(|n| text(m, n).map(|v| (*n, v.clone()))).collect();
+    let body = all(api, "orphans", query, max(m), output).await?;
+    if output.whole(&body)? {
+        return Ok(());
+    }
+    let row = |o: &Value| ["site", "source", "native_id", "since", "detail"].iter().map(|f| field(o, f)).collect();
+    output.table(&["site", "source", "id there", "since", "detail"], items(&body).map(row).collect())?;
+    say_age(&body, output);
+    Ok(())
 }
 
 async fn sites(api: &Api, output: &Output) -> Result<(), Failure> {

@@ -74,6 +74,8 @@ fn decision((leader, term, n): Name, command: u8, version: u8, prev: Name) -> De
             decision: None,
             index: None,
             offset: None,
+            stream: None,
+            version: None,
         },
         inputs: Inputs { commands: 0, observations: 0 },
         reference: 0,

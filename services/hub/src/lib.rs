@@ -7,11 +7,13 @@ pub mod access;
 mod api;
 pub mod openapi;
 mod problem;
+mod reactor;
 mod render;
 mod telling;
 pub mod vault;
 
 pub use problem::Problem;
+pub use reactor::ControlPositions;
 
 use access::{Clients, Denials, Issuer, Limits};
 use axum::{Router, extract::Request, http::StatusCode, middleware, middleware::Next};

@@ -1,6 +1,8 @@
 //! Decisions in words: people's reading of the history.
 
-use fleet_schemas::{BootstrapConfigEvent, Decision, DeviceEvent, Event, OutcomeKind, SiteEvent};
+use fleet_schemas::{
+    BootstrapConfigEvent, Decision, DeviceEvent, Event, ExclusiveEvent, ExclusiveName, OutcomeKind, SiteEvent, UnclaimedEvent,
+};
 
 /// What a decision says, one line per thing, in order.
 pub(crate) fn tell(decision: &Decision) -> Vec<String> {
@@ -11,6 +13,9 @@ pub(crate) fn tell(decision: &Decision) -> Vec<String> {
             Ok(Event::Device(event)) => device(&event),
             Ok(Event::Site(event)) => site(&event),
             Ok(Event::BootstrapConfig(event)) => config(&event),
+            Ok(Event::Exclusive(event)) => exclusive(&event),
+            Ok(Event::Unclaimed(UnclaimedEvent::UnclaimedOpened(e))) => format!("no device claims it: {}", e.detail),
+            Ok(Event::Unclaimed(UnclaimedEvent::UnclaimedClosed(_))) => "claimed, or gone".into(),
             Err(e) => format!("{} ({e})", payload.r#type),
         })
         .collect();
@@ -62,7 +67,29 @@ fn device(event: &DeviceEvent) -> String {
         DeviceEvent::AnnotationsChanged(e) => {
             format!("annotated: {}", e.annotations.iter().map(|a| a.key.as_str()).collect::<Vec<_>>().join(", "))
         }
+        DeviceEvent::ClaimsChanged(e) => {
+            let names = |list: &[ExclusiveName]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            match (names(&e.take), names(&e.give_back)) {
+                (take, back) if back.is_empty() => format!("claims {take}"),
+                (take, back) if take.is_empty() => format!("gives back {back}"),
+                (take, back) => format!("claims {take}, gives back {back}"),
+            }
+        }
+        DeviceEvent::GrantChanged(e) => match (e.held, e.other) {
+            (true, None) => format!("{} is its own", e.name),
+            (true, Some(other)) => format!("{} is its own, and device {other} claims it as well", e.name),
+            (false, Some(other)) => format!("{} is held by device {other}", e.name),
+            (false, None) => format!("{} is not granted", e.name),
+        },
         DeviceEvent::EditJudged(e) => format!("{} set {} in NetBox: {}", e.user, e.edit, e.result),
+    }
+}
+
+fn exclusive(event: &ExclusiveEvent) -> String {
+    match event {
+        ExclusiveEvent::Granted(e) => format!("granted to device {}", e.to),
+        ExclusiveEvent::Contested(e) => format!("device {} waits for it, device {} holds it", e.by, e.holder),
+        ExclusiveEvent::GivenBack(e) => format!("given back by device {}", e.device),
     }
 }
 

@@ -29,6 +29,9 @@ pub struct Stream {
     pub head: Head,
     /// Commands answered lately.
     pub memory: Arc<Memory>,
+    /// Of each stream that it reacts to: the highest (version, index) that was handled. It never expires, so a reaction never takes effect
+    /// twice, however late it comes again.
+    pub reacted: Vec<(StreamId, (u64, u32))>,
     /// Why nothing further of it is believed.
     pub stopped: Option<String>,
 }
@@ -79,9 +82,22 @@ impl Memory {
 }
 
 impl Stream {
+    /// The highest reaction to `source` that was handled.
+    pub fn reacted_to(&self, source: &StreamId) -> Option<(u64, u32)> {
+        self.reacted.iter().find(|(stream, _)| stream == source).map(|(_, highest)| *highest)
+    }
+
+    fn react(&mut self, decision: &Decision) {
+        let Some((source, place)) = reaction_of(decision) else { return };
+        match self.reacted.iter_mut().find(|(stream, _)| stream == source) {
+            Some((_, highest)) => *highest = place.max(*highest),
+            None => self.reacted.push((source.clone(), place)),
+        }
+    }
+
     /// A stream without decisions.
     pub fn new(stream: &StreamId) -> Self {
-        Self { entity: Fleet::new(stream), head: Head::default(), memory: Arc::default(), stopped: None }
+        Self { entity: Fleet::new(stream), head: Head::default(), memory: Arc::default(), reacted: Vec::new(), stopped: None }
     }
 }
 
@@ -187,6 +203,7 @@ impl Ledger {
         fold(self.rules, &mut stream.entity, &events, decision.recorded_at)
             .map_err(|e| format!("{at}: folding {} panicked: {e}", decision.stream))?;
         stream.head = Head::after(&decision, self.position.before);
+        stream.react(&decision);
         remember(stream, &decision, (self.partition, stored.offset));
         self.decisions += 1;
         Ok(Applied::Decision(decision))
@@ -209,6 +226,12 @@ fn fold(rules: Rules, entity: &mut Entity, events: &[Event], at: Timestamp) -> R
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without text".into())
+}
+
+/// The stream that a decision reacts to, and the place of the reaction in that stream's order.
+pub(crate) fn reaction_of(decision: &Decision) -> Option<(&StreamId, (u64, u32))> {
+    let cause = &decision.cause;
+    Some((cause.stream.as_ref()?, (cause.version?, cause.index?)))
 }
 
 fn remember(stream: &mut Stream, decision: &Decision, at: (u32, u64)) {

@@ -10,6 +10,7 @@ mod genesis;
 mod ledger;
 mod park;
 mod partition;
+mod reactor;
 mod reference;
 pub mod replay;
 mod retention;
@@ -21,6 +22,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use genesis::found;
 pub use ledger::{Applied, Ledger, Remembered, Stream};
 pub use partition::{Phase, Stats, Status};
+pub use reactor::Positions;
 pub use rules::Rules;
 pub use topics::Topics;
 

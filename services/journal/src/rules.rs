@@ -1,7 +1,7 @@
 //! The rules that a journal runs: the deciders' functions. Tests put others in their place, to see what comes of a defect.
 
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Observed, Refusal, Request, Sighting, Wait};
-use fleet_schemas::{Event, Timestamp};
+use fleet_schemas::{Event, Notice, Timestamp};
 
 /// See [`Decider`]; the functions of one.
 #[derive(Clone, Copy)]
@@ -10,6 +10,8 @@ pub struct Rules {
     pub decide: fn(&Entity, &Request, &Context<'_>) -> Result<Vec<Event>, Refusal>,
     /// Draws what follows from a fact.
     pub observe: fn(&Entity, &Sighting, &Context<'_>) -> Observed<Event>,
+    /// Draws what follows from what another stream tells.
+    pub heed: fn(&Entity, &Notice, &Context<'_>) -> Observed<Event>,
     /// A wait fell due.
     pub expire: fn(&Entity, &Wait, &Context<'_>) -> Vec<Event>,
     /// What should follow by itself.
@@ -20,6 +22,13 @@ pub struct Rules {
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { decide: Fleet::decide, observe: Fleet::observe, expire: Fleet::expire, plan: Fleet::plan, evolve: Fleet::evolve }
+        Self {
+            decide: Fleet::decide,
+            observe: Fleet::observe,
+            heed: Fleet::heed,
+            expire: Fleet::expire,
+            plan: Fleet::plan,
+            evolve: Fleet::evolve,
+        }
     }
 }

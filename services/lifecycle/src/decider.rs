@@ -1,7 +1,7 @@
 //! The shape of a decider.
 
-use crate::{Reference, Refusal};
-use fleet_schemas::{Actor, Ask, DecisionId, Fact, MINUTE, Micros, SiteId, Source, SourceSeq, StreamId, Timestamp, WaitKind};
+use crate::{Reaction, Reference, Refusal};
+use fleet_schemas::{Actor, Ask, DecisionId, Fact, MINUTE, Micros, Notice, SiteId, Source, SourceSeq, StreamId, Timestamp, WaitKind};
 
 /// What a decision may look at beside the state: nothing that the journal could not give again.
 pub struct Context<'a> {
@@ -103,6 +103,8 @@ pub trait Decider {
     fn decide(state: &Self::State, request: &Request, ctx: &Context<'_>) -> Result<Vec<Self::Event>, Refusal>;
     /// Draws what follows from a fact. Facts cannot be refused.
     fn observe(state: &Self::State, sighting: &Sighting, ctx: &Context<'_>) -> Observed<Self::Event>;
+    /// Draws what follows from what another stream tells. It cannot be refused.
+    fn heed(state: &Self::State, notice: &Notice, ctx: &Context<'_>) -> Observed<Self::Event>;
     /// Silence became a fact: a wait fell due.
     fn expire(state: &Self::State, wait: &Wait, ctx: &Context<'_>) -> Vec<Self::Event>;
     /// The next wait, and when it falls due.
@@ -111,4 +113,6 @@ pub trait Decider {
     fn plan(state: &Self::State, ctx: &Context<'_>) -> Vec<Self::Event>;
     /// Folds an event in. `at` is when its decision was recorded. No validation, no panic.
     fn evolve(state: &mut Self::State, event: &Self::Event, at: Timestamp);
+    /// What an event of `stream` asks of other streams, or tells them. It looks at nothing else, so that it can be drawn again.
+    fn react(stream: &StreamId, event: &Self::Event) -> Vec<Reaction>;
 }

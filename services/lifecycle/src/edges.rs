@@ -42,6 +42,8 @@ pub enum Need {
     SuitesPassed,
     /// Where the drain leads is built.
     TargetBuilt,
+    /// Every name that the device claims is its own: serial, SLURM name.
+    Grants,
 }
 
 /// One row.
@@ -66,7 +68,7 @@ pub struct Edge {
 }
 
 use Kind::{Advance, Destroy, Fact, Safer};
-use Need::{Evidence, NoEffect, NoForeignDrain, StageLeadsTo, SuitesPassed, TargetBuilt, WorkloadProof};
+use Need::{Evidence, Grants, NoEffect, NoForeignDrain, StageLeadsTo, SuitesPassed, TargetBuilt, WorkloadProof};
 use Phase::*;
 use Trigger::{Observed, Verb};
 
@@ -121,7 +123,7 @@ pub const EDGES: &[Edge] = &[
     later("6", Advance, &[Provisioned], &[Validating], Observed),
     row("7", Advance, &[Validating], &[Ready], Observed, &[SuitesPassed], &[]),
     later("8", Advance, &[BurningIn], &[Ready], Observed),
-    row("9", Advance, &[Ready], &[InService], Verb("activate"), &[NoEffect(Effect::PreventAllocation), NoForeignDrain], SLURM),
+    row("9", Advance, &[Ready], &[InService], Verb("activate"), &[NoEffect(Effect::PreventAllocation), NoForeignDrain, Grants], SLURM),
     row("10", Safer, &[InService], &[Draining], Verb("drain"), &[TargetBuilt], &[]),
     row(
         "10b",
@@ -129,7 +131,7 @@ pub const EDGES: &[Edge] = &[
         &[Draining],
         &[InService],
         Verb("resume"),
-        &[NoForeignDrain, NoEffect(Effect::RequireDrain), NoEffect(Effect::Fatal), NoEffect(Effect::PreventAllocation)],
+        &[NoForeignDrain, NoEffect(Effect::RequireDrain), NoEffect(Effect::Fatal), NoEffect(Effect::PreventAllocation), Grants],
         SLURM,
     ),
     row("11", Advance, &[Draining], &[Draining, Quarantined, Maintenance], Observed, &[WorkloadProof], SLURM),

@@ -1,7 +1,7 @@
 //! Guards: each looks at the device, the confirmed reference and nothing else, and says what it saw.
 
 use crate::edges::{Edge, Kind, Need};
-use crate::{Context, Device, Reference, Refusal, baseline, bootstrap, device::Drain};
+use crate::{Context, Device, Reference, Refusal, baseline, bootstrap, device::Drain, device::claims};
 use fleet_schemas::{Effect, GuardSeen, Owner, Phase, RoleProfile, Scheduler, Source, Stage, Status, Then};
 
 type Seen = Result<GuardSeen, Refusal>;
@@ -53,6 +53,7 @@ pub fn all(edge: &Edge, device: &Device, then: Option<Then>, asked: Option<Phase
             Need::StageLeadsTo(phase) => stage_leads_to(device, *phase)?,
             Need::SuitesPassed => suites(device, ctx.reference)?,
             Need::TargetBuilt => target_built(then)?,
+            Need::Grants => grants(device)?,
         });
     }
     Ok(out)
@@ -220,6 +221,19 @@ fn evidence(device: &Device, asked: Option<Phase>, ctx: &Context<'_>) -> Seen {
             ))
         }
     }
+}
+
+fn grants(device: &Device) -> Seen {
+    let Some((name, grant)) = device.claimed().find(|(_, grant)| !grant.held) else {
+        let names: Vec<_> = device.claimed().map(|(name, _)| name.to_string()).collect();
+        return seen("grants", if names.is_empty() { "it claims no name".into() } else { names.join(", ") });
+    };
+    let noun = claims::noun(name.kind);
+    let (found, helps) = match grant.other {
+        Some(other) => (format!("device {other} holds it"), format!("correct the {noun} of one of the two in NetBox")),
+        None => ("it was asked for, and not granted yet".into(), "try again in some seconds".into()),
+    };
+    Err(Refusal::new("no-grant", "grants", format!("{noun} {} for itself alone", name.value), found, helps))
 }
 
 fn stage_leads_to(device: &Device, phase: Phase) -> Seen {

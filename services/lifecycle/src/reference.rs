@@ -27,7 +27,7 @@ impl Reference {
         let mut out = Self::default();
         for entity in entities {
             match entity {
-                Entity::Device(_) => {}
+                Entity::Device(_) | Entity::Exclusive(_) | Entity::Unclaimed(_) => {}
                 Entity::Site(site) => drop(out.sites.insert(site.id.clone(), site.clone())),
                 Entity::BootstrapConfig(c) => drop(out.configs.insert((c.site.clone(), c.role.clone()), c.clone())),
             }

@@ -1,6 +1,6 @@
 //! What a device waits for, since when, until when, owned by whom, and what would help.
 
-use crate::device::{Drain, TaskState, instruction};
+use crate::device::{Drain, TaskState, claims, instruction};
 use crate::{Context, Decider, Device, Entity, Fleet, Reference, Refusal, Request, guards};
 use fleet_schemas::{Actor, DecisionId, Phase, Scheduler, Source, StreamId, TaskKind, Then, Timestamp, WaitKind, verbs};
 use std::sync::Arc;
@@ -48,6 +48,11 @@ pub fn waits(device: &Device, reference: &Reference) -> Vec<Waiting> {
     }
     for item in device.attention.values() {
         out.push(wait(item.why.clone(), Some(item.since), "operator", item.ways_out.join(", ")));
+    }
+    for (name, other) in device.claimed().filter_map(|(name, grant)| Some((name, grant.other?))) {
+        let noun = claims::noun(name.kind);
+        let what = format!("{noun} {} for itself alone: device {other} claims it as well", name.value);
+        out.push(wait(what, None, "site owner", format!("correct the {noun} of one of the two in NetBox")));
     }
     sources(device, reference, &mut out);
     phase(device, reference, &mut out);

@@ -5,10 +5,10 @@ use crate::folder::Folder;
 use crate::{embedded, process};
 use anyhow::{Context, bail};
 use axum_server::tls_rustls::RustlsConfig;
-use fleet_hub::Hub;
 use fleet_hub::access::outside::{Grant, Outside};
 use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits};
 use fleet_hub::vault::{MasterKey, Vault};
+use fleet_hub::{ControlPositions, Hub};
 use fleet_journal::{AskError, Journal, Phase};
 use fleet_projections::Generations;
 use fleet_schemas::{Actor, Ask, Command, CommandId, MINUTE, OutcomeKind, SiteId, StreamId};
@@ -58,6 +58,8 @@ impl Running {
         let journal = embedded::start_journal(log.clone(), &mut loops, &cancel).await?;
         let generations = embedded::open_generations(folder, log).await?;
         generations.feed().await?;
+        let positions = Arc::new(ControlPositions(generations.control().clone()));
+        journal.react(positions, &mut loops, cancel.clone()).await?;
         let hub = Hub {
             journal: journal.clone(),
             generations: generations.clone(),
@@ -154,6 +156,7 @@ async fn ask(journal: &Journal, site: &SiteId, ask: Ask) -> anyhow::Result<()> {
         issued_at: now,
         not_after: now.plus(10 * MINUTE),
         trace_id: String::new(),
+        reaction: None,
     };
     match journal.ask(&command, Duration::from_secs(60)).await {
         Ok(answer) if answer.decided.outcome.kind == OutcomeKind::Accepted => Ok(()),

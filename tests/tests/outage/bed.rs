@@ -119,6 +119,8 @@ impl Bed {
         let generations = Arc::new(generations);
         generations.feed().await.unwrap();
         journal.settled().await;
+        let positions = Arc::new(fleet_hub::ControlPositions(generations.control().clone()));
+        journal.react(positions, &mut tasks, loops.cancel.clone()).await.unwrap();
         let slurm = self.client("slurm-agent-sim1", Source::Slurm, &["device:update", "device-condition:create"]);
         let clients = Clients::new(vec![slurm, self.client("netbox-agent-sim", Source::Netbox, &["observation:create"])]).unwrap();
         let key = MasterKey::read_or_make(&self.path("master.key"), &self.path("vault.sqlite")).unwrap();
@@ -183,6 +185,7 @@ impl Bed {
                 issued_at: now,
                 not_after: now.plus(10 * MINUTE),
                 trace_id: String::new(),
+                reaction: None,
             };
             let answer = journal.ask(&command, Duration::from_secs(30)).await.unwrap();
             assert_eq!(answer.decided.outcome.kind, OutcomeKind::Accepted, "{:?}", answer.decided.outcome);

@@ -79,6 +79,7 @@ pub(crate) fn command(stream: StreamId, ask: &Ask, principal: &Principal, reason
         issued_at: now,
         not_after: now.plus(10 * MINUTE),
         trace_id: String::new(),
+        reaction: None,
     }
 }
 

@@ -18,6 +18,7 @@ mod history;
 mod listing;
 mod named;
 mod operations;
+mod orphans;
 mod parked;
 mod past;
 mod query;
@@ -103,6 +104,14 @@ fn fleet_routes() -> Routes {
             operations::list,
         )
         .get("/operations/{id}", op("getOperation", "One operation").picks(operations::LIST.shows).reads().ok("Operation"), operations::one)
+        .get(
+            "/orphans",
+            op("listOrphans", "What a source shows and no device claims")
+                .query("site", "string", "at this site")
+                .query("source", "string", "in this source")
+                .pages("Orphan"),
+            orphans::list,
+        )
         .get(
             "/attention",
             op("listAttention", "Whatever waits for a person").list("AttentionItem", &attention::LIST.orders(), attention::LIST.shows),

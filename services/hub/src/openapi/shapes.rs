@@ -65,6 +65,8 @@ pub(crate) const SHAPES: &[(&str, &str)] = &[
         "Decided",
         "{operation:uuid? decision:uuid repeated:bool dry_run:bool would:string? device:{id:uuid name:string? phase:string? version:int}}",
     ),
+    ("Orphan", "{site:string source:string native_id:string detail:string since:time age_seconds:int}"),
+    ("UnclaimedItem", "{native_id:string present:bool detail*:string source_seq*:SourceSeq}"),
     ("Denial", "{at:time client:string reason:string method:string path:string detail:string unrecorded:int}"),
     ("SourceSeq", "{epoch:int counter:int}"),
     ("Run", "{boot*:uuid epoch*:int sent_at*:time}"),

@@ -1,7 +1,7 @@
 //! What is decided and not read back yet: speculative state over the ledger, and the records that would make it true.
 
 use super::Desk;
-use crate::{Ledger, Stream};
+use crate::{Ledger, Stream, ledger::reaction_of};
 use bytes::Bytes;
 use fleet_fence::Head;
 use fleet_lifecycle::Entity;
@@ -55,13 +55,15 @@ pub(crate) struct Batch {
     streams: HashMap<StreamId, (Entity, Head)>,
     /// Commands decided in this batch: an exact repeat behind them is answered by them.
     asked: HashMap<CommandId, Hash>,
+    /// Reactions handled in this batch: the highest by the stream that reacts and the one that it reacts to.
+    reacted: HashMap<(StreamId, StreamId), (u64, u32)>,
 }
 
 impl Batch {
     pub(crate) fn new(desk: &Desk, term: u64, next_n: u64, now: Timestamp, reference: u64) -> Self {
         let (boot, partition) = (desk.boot, desk.partition);
-        let (records, streams, asked) = (Vec::new(), HashMap::new(), HashMap::new());
-        Self { term, boot, partition, next_n, now, reference, records, bytes: 0, streams, asked }
+        let (records, streams, asked, reacted) = (Vec::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        Self { term, boot, partition, next_n, now, reference, records, bytes: 0, streams, asked, reacted }
     }
 
     pub(crate) fn full(&self) -> bool {
@@ -92,6 +94,12 @@ impl Batch {
 
     pub(crate) fn asked(&self, command: &CommandId) -> Option<&Hash> {
         self.asked.get(command)
+    }
+
+    /// The highest reaction of `stream` to `source` that will have been handled when this batch is true.
+    pub(crate) fn reacted(&self, ledger: &Ledger, stream: &StreamId, source: &StreamId) -> Option<(u64, u32)> {
+        let here = self.reacted.get(&(stream.clone(), source.clone())).copied();
+        here.or_else(|| ledger.streams.get(stream)?.reacted_to(source))
     }
 
     /// Adds a decision; gives it back with the reason where it is too large.
@@ -129,6 +137,9 @@ impl Batch {
         self.streams.insert(draft.stream.clone(), (entity, Head::after(&decision, Hash::of(&bytes))));
         if let (Some(command), Some(hash)) = (decision.cause.command, decision.cause.ask_hash) {
             self.asked.insert(command, hash);
+        }
+        if let Some((source, place)) = reaction_of(&decision) {
+            self.reacted.insert((decision.stream.clone(), source.clone()), place);
         }
         self.add(draft.stream.to_string().into(), bytes);
         Ok(())

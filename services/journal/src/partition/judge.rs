@@ -32,8 +32,10 @@ pub(crate) struct Bench<'a> {
     pub(crate) reference: &'a Reference,
 }
 
-fn cause(kind: CauseKind, offset: Option<u64>) -> Cause {
-    Cause { kind, command: None, ask_hash: None, observation: None, source: None, wait: None, decision: None, index: None, offset }
+pub(super) fn cause(kind: CauseKind, offset: Option<u64>) -> Cause {
+    let (command, ask_hash, observation, source, wait) = (None, None, None, None, None);
+    let (decision, index, stream, version) = (None, None, None, None);
+    Cause { kind, command, ask_hash, observation, source, wait, decision, index, offset, stream, version }
 }
 
 impl Bench<'_> {
@@ -58,7 +60,7 @@ impl Bench<'_> {
         Reference { sites, configs, ..self.reference.clone() }
     }
 
-    fn context<'c>(&'c self, stream: &'c StreamId, version: u64, actor: &'c Actor, reason: &'c str) -> Context<'c> {
+    pub(super) fn context<'c>(&'c self, stream: &'c StreamId, version: u64, actor: &'c Actor, reason: &'c str) -> Context<'c> {
         Context {
             now: self.batch.now,
             stream,
@@ -78,6 +80,9 @@ impl Bench<'_> {
         };
         if let Some(why) = self.homeless(&command.stream).or_else(|| self.stopped(&command.stream)) {
             return Judged::Park(why, None);
+        }
+        if let Some(to) = &command.reaction {
+            return self.reaction(&command, to, input);
         }
         let known = self.ledger.streams.get(&command.stream).and_then(|s| s.memory.get(&command.id));
         if known.is_some() || self.batch.asked(&command.id).is_some() {
@@ -257,7 +262,7 @@ fn clock_suspect(observation: &Observation) -> bool {
 const CLOCK_TOLERANCE: Micros = 5 * MINUTE;
 
 /// The input's events, and what the plan adds once they are folded in.
-fn planned(rules: Rules, mut after: Entity, mut list: Vec<Event>, ctx: &Context<'_>) -> Events {
+pub(super) fn planned(rules: Rules, mut after: Entity, mut list: Vec<Event>, ctx: &Context<'_>) -> Events {
     list.iter().for_each(|e| (rules.evolve)(&mut after, e, ctx.now));
     let plan = (rules.plan)(&after, ctx);
     plan.iter().for_each(|e| (rules.evolve)(&mut after, e, ctx.now));
@@ -271,7 +276,7 @@ fn user_data_read(ask: &Ask) -> Option<Outcome> {
     Some(Outcome { seen: format!("version {}", read.version), ..Outcome::noted(USER_DATA_READ) })
 }
 
-fn rejected(refusal: &Refusal) -> Outcome {
+pub(super) fn rejected(refusal: &Refusal) -> Outcome {
     Outcome {
         kind: OutcomeKind::Rejected,
         code: refusal.code.into(),
@@ -282,7 +287,7 @@ fn rejected(refusal: &Refusal) -> Outcome {
     }
 }
 
-fn internal(code: &'static str, why: &str) -> Refusal {
+pub(super) fn internal(code: &'static str, why: &str) -> Refusal {
     Refusal::new(code, "decider", "a request that can be decided", why.to_owned(), "the input is parked; report it with its text")
 }
 

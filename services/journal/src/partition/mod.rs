@@ -9,6 +9,7 @@ mod commit;
 mod judge;
 mod lead;
 mod looks;
+mod react;
 mod tail;
 mod timers;
 

@@ -1,5 +1,6 @@
 //! Commands and observations: what is answered, what is recorded.
 
+use crate::reactions::Kept;
 use crate::world::{START, World, command, device, drain, netbox, open, profile, register, site_stream, slurm, until};
 use fleet_journal::{AskError, Clock, ManualClock, Rules};
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Refusal, Request};
@@ -144,9 +145,10 @@ async fn many_commands_at_once_are_each_decided_once_and_in_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_was_set_back_an_hour_runs_no_stream_backwards() {
-    let world = World::new().await;
+    let world = World::reacting(Arc::new(Kept::default())).await;
     world.site().await;
     world.in_service(1).await;
+    world.granted(1).await;
     world.clock.advance(-HOUR);
     world.expect(&command(device(1), drain()), "").await;
     let device = world.device(1).await.unwrap();

@@ -1,8 +1,10 @@
 //! Deadlines and freshness, under a clock that the test moves.
 
+use crate::reactions::Kept;
 use crate::world::{SITE, World, command, device, netbox, observation, site_stream, slurm, until};
 use fleet_journal::{Clock, Rules, Topics};
 use fleet_schemas::*;
+use std::sync::Arc;
 
 async fn ready_and_activated(world: &World) {
     world.site().await;
@@ -21,6 +23,7 @@ async fn ready_and_activated(world: &World) {
         if down { Ok(()) } else { Err("not down yet".into()) }
     })
     .await;
+    world.granted(2).await;
     world.expect(&command(device(2), Activate {}.into()), "").await;
     world.until_phase(2, Phase::InService).await;
 }
@@ -36,7 +39,7 @@ fn in_repair(i: i64, now: Timestamp) -> Observation {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_activation_that_does_not_come_about_ends_in_a_drain_to_quarantine() {
-    let world = World::new().await;
+    let world = World::reacting(Arc::new(Kept::default())).await;
     ready_and_activated(&world).await;
     // 15 minutes, and 4 intervals until a source that fell silent meanwhile would be known to be.
     keep_fresh(&world, 20).await;
@@ -57,7 +60,7 @@ async fn keep_fresh(world: &World, minutes: u64) {
 /// What stands in the inbox when a deadline falls due is decided first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_waits_for_the_inbox() {
-    let world = World::new().await;
+    let world = World::reacting(Arc::new(Kept::default())).await;
     ready_and_activated(&world).await;
     let (folder, log, clock) = world.stop().await;
     let at = fleet_journal::Topics::embedded().at(topics::OBSERVATIONS, device(2).partition(5));
@@ -75,7 +78,7 @@ async fn a_deadline_waits_for_the_inbox() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_without_fresh_looks_is_noted_once_and_judged_after_they_return() {
-    let world = World::new().await;
+    let world = World::reacting(Arc::new(Kept::default())).await;
     ready_and_activated(&world).await;
     let (folder, log, clock) = world.stop().await;
     let world = World::leaping(folder, log, clock, Rules::default(), 30 * SECOND).await;
@@ -120,7 +123,7 @@ async fn a_deadline_without_fresh_looks_is_noted_once_and_judged_after_they_retu
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_at_any_point_judges_no_deadline() {
     for reads in 1..=40 {
-        let world = World::new().await;
+        let world = World::reacting(Arc::new(Kept::default())).await;
         ready_and_activated(&world).await;
         let (folder, log, clock) = world.stop().await;
         clock.leap_after(reads, HOUR);

@@ -6,5 +6,6 @@ mod basics;
 mod contenders;
 mod deadlines;
 mod defects;
+mod reactions;
 mod restarts;
 mod world;

@@ -1,6 +1,6 @@
 //! A journal in a folder, a clock that the test moves, and the shortest ways to ask and to show.
 
-use fleet_journal::{Answer, AskError, Clock, Config, Journal, Ledger, ManualClock, Rules, Topics, replay};
+use fleet_journal::{Answer, AskError, Clock, Config, Journal, Ledger, ManualClock, Positions, Rules, Topics, replay};
 use fleet_log::{EventLog, sqlite::SqliteLog};
 use fleet_schemas::*;
 use std::sync::Arc;
@@ -47,6 +47,18 @@ impl World {
         let folder = Arc::new(TempDir::new().unwrap());
         let log = open(&folder).await;
         Self::on(folder, log, Arc::new(ManualClock::new(START)), Rules::default()).await
+    }
+
+    /// With a reactor that keeps its positions there.
+    pub async fn reacting(positions: Arc<dyn Positions>) -> Self {
+        let mut world = Self::new().await;
+        world.react(positions).await;
+        world
+    }
+
+    /// Starts a reactor.
+    pub async fn react(&mut self, positions: Arc<dyn Positions>) {
+        self.journal.react(positions, &mut self.tasks, self.cancel.clone()).await.unwrap();
     }
 
     pub async fn on(folder: Arc<TempDir>, log: Arc<dyn EventLog>, clock: Arc<ManualClock>, rules: Rules) -> Self {
@@ -141,6 +153,15 @@ impl World {
         ledger.streams.get(&stream).and_then(|s| s.entity.device().cloned())
     }
 
+    /// Waits until every name that a device claims is its own: a reactor must run.
+    pub async fn granted(&self, i: i64) {
+        until(|| async {
+            let held = self.device(i).await.unwrap().claimed().all(|(_, grant)| grant.held);
+            if held { Ok(()) } else { Err("its names are not granted yet".into()) }
+        })
+        .await;
+    }
+
     pub async fn until_phase(&self, i: i64, phase: Phase) {
         until(|| async {
             match self.device(i).await {
@@ -193,6 +214,7 @@ pub fn command(stream: StreamId, ask: Ask) -> Command {
         issued_at: START,
         not_after: START.plus(365 * DAY),
         trace_id: String::new(),
+        reaction: None,
     }
 }
 

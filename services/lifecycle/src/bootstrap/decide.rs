@@ -1,7 +1,7 @@
 //! What can be asked of a bootstrap configuration.
 
 use super::Config;
-use crate::{Context, Refusal};
+use crate::{Context, Refusal, exclusive};
 use fleet_schemas::{
     Ask, BootstrapConfigChanged, BootstrapConfigCreated, BootstrapConfigEvent, BootstrapConfigRetired, BootstrapFields,
     CreateBootstrapConfig, Provisioner, ReadUserData, UpdateBootstrapConfig, verbs,
@@ -88,6 +88,7 @@ pub fn decide(config: &Config, ask: &Ask, ctx: &Context<'_>) -> Done {
             let seen = format!("`{}` for a bootstrap configuration", verbs::name_of(ask));
             Err(Refusal::new("wrong-stream", "stream", "a device or a site", seen, "name a device or a site"))
         }
+        Ask::Take(_) | Ask::GiveBack(_) => Err(exclusive::foreign(ask, "a bootstrap configuration")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The fold. No validation, no panic, no I/O: what was decided is so.
 
+use super::claims;
 use super::state::{Acknowledged, Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
 use fleet_schemas::{
     ConditionChanged, DeviceEvent, InventoryChanged, OperationStarted, Phase, PhaseChanged, SchedulerChanged, SiteId, Source, SourceSeq,
@@ -73,6 +74,8 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
             }
         }
         DeviceEvent::DriftAccepted(e) => device.accepted_status = Some(e.status.clone()),
+        DeviceEvent::ClaimsChanged(e) => claims::changed(device, e),
+        DeviceEvent::GrantChanged(e) => claims::granted(device, e),
         DeviceEvent::AnnotationsChanged(e) => {
             for a in &e.annotations {
                 match &a.value {

@@ -1,5 +1,6 @@
 //! A device: what is known of it, and what follows.
 
+pub(crate) mod claims;
 mod conditions;
 mod decide;
 mod drain;
@@ -12,6 +13,7 @@ mod state;
 mod step;
 mod verbs;
 
+pub use claims::{Grant, heed, react};
 pub use decide::decide;
 pub use drain::{Drain, instruction};
 pub use evolve::evolve;

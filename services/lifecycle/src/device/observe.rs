@@ -44,7 +44,7 @@ pub fn observe(device: &Device, sighting: &Sighting, ctx: &Context<'_>) -> Obser
         Fact::ConditionsSeen(ConditionsSeen { conditions }) => {
             conditions_of(&step, sighting).or_else(|| reports(&mut step, sighting, conditions))
         }
-        Fact::SweepCompleted(_) | Fact::LookFailed(_) => Some("wrong-stream"),
+        Fact::SweepCompleted(_) | Fact::LookFailed(_) | Fact::UnclaimedSeen(_) => Some("wrong-stream"),
     };
     match note {
         Some(note) => Observed::set_aside(note),
@@ -61,9 +61,12 @@ fn identity(ctx: &Context<'_>, instance: &str, netbox_id: i64) -> bool {
 fn shared(fact: &Fact) -> bool {
     match fact {
         Fact::SchedulerSeen(_) | Fact::ConditionsSeen(_) => true,
-        Fact::NetboxDeviceSeen(_) | Fact::NetboxDeviceGone(_) | Fact::SlurmNodeSeen(_) | Fact::SweepCompleted(_) | Fact::LookFailed(_) => {
-            false
-        }
+        Fact::NetboxDeviceSeen(_)
+        | Fact::NetboxDeviceGone(_)
+        | Fact::SlurmNodeSeen(_)
+        | Fact::SweepCompleted(_)
+        | Fact::LookFailed(_)
+        | Fact::UnclaimedSeen(_) => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! From the whole state: what should follow by itself and has not yet. A crash, a lost wake-up or a repeat changes only when.
 
-use super::{drain::Drain, netbox, state::Device, state::TaskState, step::Step, verbs};
+use super::{claims, drain::Drain, netbox, state::Device, state::TaskState, step::Step, verbs};
 use crate::{Context, edges, guards};
 use fleet_schemas::{
     DeviceEvent, DrainProven, DrainUnproven, OperationState, Phase, RoleProfile, Scheduler, Stage, StageSkipped, Status, TaskDone, TaskId,
@@ -21,6 +21,7 @@ pub fn plan(device: &Device, ctx: &Context<'_>) -> Vec<DeviceEvent> {
         unreserve_task(&mut step);
     }
     derived(&mut step);
+    claims::plan(&mut step);
     rearm(&mut step);
     attention(&mut step);
     step.into_events()

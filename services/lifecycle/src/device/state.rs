@@ -1,9 +1,10 @@
 //! What is known of a device, folded from its events.
 
+use super::claims::Grant;
 use crate::Reference;
 use fleet_schemas::{
-    DeviceId, Effect, Inventory, OperationId, Owner, Phase, SchedulerSection, Severity, SiteId, Source, SourceSeq, Stage, Status, TaskId,
-    TaskKind, Then, Timestamp, WaitKind,
+    DeviceId, Effect, ExclusiveKind, Inventory, OperationId, Owner, Phase, SchedulerSection, Severity, SiteId, Source, SourceSeq, Stage,
+    Status, TaskId, TaskKind, Then, Timestamp, WaitKind,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +66,8 @@ pub struct Device {
     pub judged_edit: i64,
     /// A NetBox status that stands by a person's word although the table says otherwise.
     pub accepted_status: Option<String>,
+    /// The names that it claims, by kind and value, and whose they are.
+    pub grants: BTreeMap<(ExclusiveKind, String), Grant>,
 }
 
 /// A condition as it stands.
@@ -220,6 +223,7 @@ impl Device {
             annotations: BTreeMap::new(),
             judged_edit: 0,
             accepted_status: None,
+            grants: BTreeMap::new(),
         }
     }
 

@@ -105,6 +105,21 @@ impl<'a> Step<'a> {
 
     /// States a condition; says nothing where that is how it stands. Effects and severity come from the registry, never from a report.
     pub(super) fn state(&mut self, report: ConditionReport, site: SiteId, seq: Option<SourceSeq>, observed_at: Timestamp, live: bool) {
+        let Some(known) = self.ctx.reference.condition_type(&site, &report.r#type) else { return };
+        let source = known.source.to_owned();
+        self.state_by(&source, report, site, seq, observed_at, live);
+    }
+
+    /// The same, said by another than the one whom the registry names.
+    pub(super) fn state_by(
+        &mut self,
+        source: &str,
+        report: ConditionReport,
+        site: SiteId,
+        seq: Option<SourceSeq>,
+        observed_at: Timestamp,
+        live: bool,
+    ) {
         let reference = self.ctx.reference;
         let Some(known) = reference.condition_type(&site, &report.r#type) else { return };
         let key = (report.r#type.clone(), report.subject.clone());
@@ -120,7 +135,7 @@ impl<'a> Step<'a> {
         let holds = Some(report.status) == bad(known.sense);
         let severity = if holds { known.severity } else { Severity::Info };
         let effects = known.effects.to_vec();
-        let source = known.source.to_owned();
+        let source = source.to_owned();
         self.emit(ConditionChanged {
             report,
             severity,

@@ -1,7 +1,7 @@
 //! The verbs, one function each.
 
 use super::{decide::take, step::Step};
-use crate::{Refusal, bootstrap};
+use crate::{Refusal, bootstrap, exclusive};
 use fleet_schemas::{
     Annotation, AnnotationsChanged, Ask, AttentionAcknowledged, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted,
     HoldPlaced, MINUTE, Maintain, Micros, OperationState, Phase, PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
@@ -43,6 +43,7 @@ pub(super) fn apply(step: &mut Step<'_>, ask: &Ask) -> Done {
         Ask::CreateBootstrapConfig(_) | Ask::UpdateBootstrapConfig(_) | Ask::RetireBootstrapConfig(_) | Ask::ReadUserData(_) => {
             Err(bootstrap::foreign(ask, "a device"))
         }
+        Ask::Take(_) | Ask::GiveBack(_) => Err(exclusive::foreign(ask, "a device")),
     }
 }
 

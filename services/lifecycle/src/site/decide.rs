@@ -1,7 +1,7 @@
 //! What can be asked of a site.
 
 use super::{Site, settings};
-use crate::{Context, Refusal, bootstrap};
+use crate::{Context, Refusal, bootstrap, exclusive};
 use fleet_schemas::{
     Ask, ClaimEpoch, EpochGranted, Mode, Provisioner, RegisterSite, RoleProfile, RoleProfileSet, SetRoleProfile, SiteEvent, SiteRegistered,
     verbs,
@@ -49,6 +49,7 @@ pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent
         Ask::CreateBootstrapConfig(_) | Ask::UpdateBootstrapConfig(_) | Ask::RetireBootstrapConfig(_) | Ask::ReadUserData(_) => {
             Err(bootstrap::foreign(ask, "a site"))
         }
+        Ask::Take(_) | Ask::GiveBack(_) => Err(exclusive::foreign(ask, "a site")),
     }
 }
 

@@ -25,7 +25,8 @@ pub fn observe(site: &Site, sighting: &Sighting, ctx: &Context<'_>) -> Observed<
         | Fact::NetboxDeviceGone(_)
         | Fact::SlurmNodeSeen(_)
         | Fact::SchedulerSeen(_)
-        | Fact::ConditionsSeen(_) => Observed::set_aside("wrong-stream"),
+        | Fact::ConditionsSeen(_)
+        | Fact::UnclaimedSeen(_) => Observed::set_aside("wrong-stream"),
     }
 }
 

@@ -6,7 +6,7 @@ use super::world::{INSTANCE, NETBOX_ID, at};
 use fleet_lifecycle::Sighting;
 use fleet_schemas::{
     ConditionReport, ConditionsSeen, Fact, Inventory, LookFailed, LookFault, Micros, NetboxDeviceGone, NetboxDeviceSeen, SchedulerSection,
-    SchedulerSeen, SiteId, SlurmNodeSeen, Source, SourceSeq, Status, StatusEdit, SweepCompleted, TaskKind, Timestamp,
+    SchedulerSeen, SiteId, SlurmNodeSeen, Source, SourceSeq, Status, StatusEdit, SweepCompleted, TaskKind, Timestamp, UnclaimedSeen,
 };
 
 type Facts = Box<dyn FnOnce(&Run) -> Fact>;
@@ -80,6 +80,7 @@ impl Look {
             Fact::SlurmNodeSeen(seen) => seen.slurm_node.clone(),
             Fact::SchedulerSeen(seen) => seen.slurm_node.clone(),
             Fact::ConditionsSeen(_) => String::new(),
+            Fact::UnclaimedSeen(_) => "gpu09".into(),
             _ => NETBOX_ID.to_string(),
         };
         let observed_at = run.now.plus(-self.age);
@@ -321,4 +322,9 @@ fn slurm_conditions(section: &SchedulerSection) -> Vec<ConditionReport> {
         says("SlurmDrained", if drained { "True" } else { "False" }, if drained { "Drained" } else { "NotDrained" }),
         says("SlurmDrainForeign", foreign.0, foreign.1),
     ]
+}
+
+/// SLURM shows node gpu09, which no device claims; or it does not, or no more.
+pub fn nobodys(present: bool, detail: &'static str) -> Look {
+    Look::new(Source::Slurm, move |_| UnclaimedSeen { present, detail: detail.into() }.into())
 }

@@ -22,7 +22,9 @@ pub use run::{Came, Run};
 pub use world::*;
 
 use fleet_lifecycle::{Device, Entity, Refusal, Site, bootstrap};
-use fleet_schemas::{Actor, Ask, DeviceEvent, Event, Micros, Phase, SECOND, SiteEvent, StreamId, TaskId, TaskKind};
+use fleet_schemas::{
+    Actor, Ask, DeviceEvent, Event, ExclusiveKind, Micros, Notice, Phase, SECOND, SiteEvent, Source, StreamId, TaskId, TaskKind,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tell::Teller;
@@ -54,9 +56,28 @@ pub struct Story {
     version: Option<u64>,
 }
 
-/// A device's story.
+/// The story of a device that others may contend with: what it claims is told, and granted when the story says so.
+pub fn given_contended<const N: usize>(facts: [Given; N]) -> Story {
+    let mut story = story(StreamId::Device(device_id()), []);
+    story.run.tells_claims = true;
+    facts.into_iter().fold(story, |story, fact| (fact.0)(story))
+}
+
+/// The story of a serial.
+pub fn given_serial<const N: usize>(facts: [Given; N]) -> Story {
+    story(StreamId::Exclusive { kind: ExclusiveKind::Serial, value: "sn7".into() }, facts)
+}
+
+/// The story of a SLURM node at lhr1 that no device claims.
+pub fn given_unclaimed<const N: usize>(facts: [Given; N]) -> Story {
+    story(StreamId::Unclaimed { site: at("lhr1"), source: Source::Slurm, native_id: "gpu09".into() }, facts)
+}
+
+/// A device's story. It is alone in what it claims: every name is granted at once.
 pub fn given<const N: usize>(facts: [Given; N]) -> Story {
-    story(StreamId::Device(device_id()), facts)
+    let mut story = story(StreamId::Device(device_id()), []);
+    story.run.alone = true;
+    facts.into_iter().fold(story, |story, fact| (fact.0)(story))
 }
 
 /// A site's story.
@@ -134,6 +155,13 @@ impl Story {
     pub fn when(mut self, ask: impl Into<Ask>) -> Self {
         self.run.now = self.run.now.plus(SECOND);
         self.last = self.run.ask(&ask.into(), self.version.take(), &self.actor, &self.reason);
+        self
+    }
+
+    /// Another stream told it this.
+    pub fn hears(mut self, notice: impl Into<Notice>) -> Self {
+        self.run.now = self.run.now.plus(SECOND);
+        self.last = self.run.hear(&notice.into());
         self
     }
 
@@ -272,6 +300,14 @@ impl Story {
         self
     }
 
+    /// The names that it claims.
+    #[track_caller]
+    pub fn stands_claiming<const N: usize>(self, expected: [&str; N]) -> Self {
+        let names: Vec<_> = self.device().claimed().map(|(name, _)| name.to_string()).collect();
+        assert_eq!(names, expected, "claims");
+        self
+    }
+
     /// What waits for a person, by name.
     #[track_caller]
     pub fn has_attention<const N: usize>(self, expected: [&str; N]) -> Self {
@@ -312,14 +348,15 @@ impl Story {
         let ever = self.run.log.iter().flat_map(|(_, events)| events).chain(self.last.all());
         let tasks: BTreeMap<TaskId, TaskKind> = ever.filter_map(planned).collect();
         let teller = Teller { at: self.last.at, tasks };
-        events.iter().map(|e| teller.tell(e)).collect()
+        let told = |e: &&Event| self.run.tells_claims || !matches!(e, Event::Device(DeviceEvent::ClaimsChanged(_)));
+        events.iter().filter(told).map(|e| teller.tell(e)).collect()
     }
 }
 
 fn planned(event: &Event) -> Option<(TaskId, TaskKind)> {
     match event {
         Event::Device(DeviceEvent::TaskPlanned(e)) => Some((e.task, e.kind)),
-        Event::Device(_) | Event::Site(_) | Event::BootstrapConfig(_) => None,
+        Event::Device(_) | Event::Site(_) | Event::BootstrapConfig(_) | Event::Exclusive(_) | Event::Unclaimed(_) => None,
     }
 }
 

@@ -2,7 +2,10 @@
 //! decision, folded in at its time. Beside that, every step is held to what holds of every step (see [`Run::step`]).
 
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Observed, Reference, Refusal, Request, Sighting, Wait};
-use fleet_schemas::{Actor, Ask, DecisionId, Event, Fact, NAMESPACE, Payload, SiteId, Source, SourceSeq, StreamId, Timestamp};
+use fleet_schemas::{
+    Actor, Ask, DecisionId, DeviceEvent, Event, ExclusiveGranted, Fact, NAMESPACE, Notice, Payload, SiteId, Source, SourceSeq, StreamId,
+    Timestamp,
+};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -21,6 +24,10 @@ pub struct Run {
     decisions: u64,
     leading_since: Timestamp,
     muted: bool,
+    /// Whether every name that a device claims is granted at once, as where no other device claims it.
+    pub alone: bool,
+    /// Whether the story tells what the device claims.
+    pub tells_claims: bool,
 }
 
 /// What an input came to.
@@ -46,7 +53,20 @@ impl Run {
         let (entity, log, seqs) = (Fleet::new(&stream), Vec::new(), BTreeMap::new());
         // Led for long: only the tests of a take-over say otherwise.
         let leading_since = Timestamp(0);
-        Self { stream, entity, reference, now, version: 0, log, seqs, decisions: 0, leading_since, muted: false }
+        Self {
+            stream,
+            entity,
+            reference,
+            now,
+            version: 0,
+            log,
+            seqs,
+            decisions: 0,
+            leading_since,
+            muted: false,
+            alone: false,
+            tells_claims: false,
+        }
     }
 
     pub fn ask(&mut self, ask: &Ask, expected_version: Option<u64>, actor: &Actor, reason: &str) -> Came {
@@ -159,6 +179,7 @@ impl Run {
         if !events.is_empty() {
             self.fold(events);
         }
+        self.grant(&came);
         came
     }
 
@@ -195,6 +216,22 @@ impl Run {
         let actor = Actor::system("decider");
         let again = Fleet::plan(&self.entity, &self.context(&actor, ""));
         assert_eq!(again, vec![], "planning again gives nothing");
+    }
+
+    /// What another stream tells.
+    pub fn hear(&mut self, notice: &Notice) -> Came {
+        self.step(&Actor::system("reactor"), "", true, |state, ctx| Ok(Fleet::heed(state, notice, ctx)))
+    }
+
+    /// What the streams of the names say to a device that is alone in claiming them.
+    fn grant(&mut self, came: &Came) {
+        let claims = came.all().filter_map(|e| match e {
+            Event::Device(DeviceEvent::ClaimsChanged(e)) if self.alone => Some(e.take.clone()),
+            _ => None,
+        });
+        for name in claims.flatten().collect::<Vec<_>>() {
+            self.hear(&ExclusiveGranted { name }.into());
+        }
     }
 
     /// A history from elsewhere: folded in, not decided.

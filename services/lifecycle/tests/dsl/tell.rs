@@ -1,8 +1,8 @@
 //! Events in words: one line each, times relative to the decision, ids left out.
 
 use fleet_schemas::{
-    BootstrapConfigEvent, ConditionChanged, DAY, DeviceEvent, Event, HOUR, MINUTE, Micros, PhaseChanged, SECOND, SchedulerSection,
-    SiteEvent, TaskId, TaskKind, Timestamp,
+    BootstrapConfigEvent, ConditionChanged, DAY, DeviceEvent, DeviceId, Event, ExclusiveEvent, ExclusiveName, HOUR, MINUTE, Micros,
+    PhaseChanged, SECOND, SchedulerSection, SiteEvent, TaskId, TaskKind, Timestamp, UnclaimedEvent,
 };
 use std::collections::BTreeMap;
 
@@ -30,6 +30,9 @@ impl Teller {
             Event::Device(event) => self.device(event),
             Event::Site(event) => self.site(event),
             Event::BootstrapConfig(event) => config(event),
+            Event::Exclusive(event) => exclusive(event),
+            Event::Unclaimed(UnclaimedEvent::UnclaimedOpened(e)) => format!("unclaimed: {}", e.detail),
+            Event::Unclaimed(UnclaimedEvent::UnclaimedClosed(_)) => "closed".into(),
         }
     }
 
@@ -73,6 +76,14 @@ impl Teller {
                 format!("annotated {}", words.collect::<Vec<_>>().join(" "))
             }
             DeviceEvent::AttentionAcknowledged(e) => format!("{} acknowledged by {}", e.name, e.by),
+            DeviceEvent::ClaimsChanged(e) => {
+                let names = |sign: char, list: &[ExclusiveName]| list.iter().map(|n| format!(" {sign}{n}")).collect::<String>();
+                format!("claims{}{}", names('-', &e.give_back), names('+', &e.take))
+            }
+            DeviceEvent::GrantChanged(e) => {
+                let held = if e.held { "held" } else { "not held" };
+                format!("{} {held}{}", e.name, also("contested by", e.other.map(nick)))
+            }
             DeviceEvent::EditJudged(e) => format!("edit by {}: {}: {} {}", e.user, e.edit, e.verb, e.result).replace("  ", " "),
         }
     }
@@ -110,6 +121,19 @@ impl Teller {
             SiteEvent::TypeRegistered(e) => format!("type {}", e.definition.name),
             SiteEvent::LooksFailing(e) => format!("looks at {} fail: {}", e.source, e.fault.map_or("no more", |f| f.as_str())),
         }
+    }
+}
+
+/// Devices that contend, by their last digits.
+fn nick(device: DeviceId) -> String {
+    device.to_string().trim_start_matches(['0', '-']).to_owned()
+}
+
+fn exclusive(event: &ExclusiveEvent) -> String {
+    match event {
+        ExclusiveEvent::Granted(e) => format!("granted to {}", nick(e.to)),
+        ExclusiveEvent::Contested(e) => format!("{} waits for {} at {}", nick(e.by), nick(e.holder), e.place),
+        ExclusiveEvent::GivenBack(e) => format!("given back by {}", nick(e.device)),
     }
 }
 

@@ -5,8 +5,9 @@ use super::client::{Client, refused, run_of};
 use crate::SendError;
 use fleet_schemas::wire::{
     BatchAnswer, ConditionItem, ConditionsBatch, DeviceItem, DevicesBatch, MOST_BYTES, MOST_ITEMS, Run, SchedulerPatch, Sweep,
+    UnclaimedItem,
 };
-use fleet_schemas::{Fact, LookFailed, Observation, SiteId, SlurmNodeSeen, StreamId, SweepCompleted};
+use fleet_schemas::{Fact, LookFailed, Observation, SiteId, SlurmNodeSeen, StreamId, SweepCompleted, UnclaimedSeen};
 use reqwest::Method;
 
 /// Bytes of an item that are counted beside its texts.
@@ -24,10 +25,12 @@ pub(super) fn first(run: Run) -> ConditionsBatch {
 /// Hands over observations of one run, in order.
 pub(super) async fn send(hub: &Client, observations: &[Observation]) -> Result<(), SendError> {
     let Some(first) = observations.first() else { return Ok(()) };
-    let mut parcel = Parcel { hub, site: &first.site, run: run_of(first), devices: vec![], conditions: vec![], bytes: 0 };
+    let mut parcel =
+        Parcel { hub, site: &first.site, run: run_of(first), devices: vec![], conditions: vec![], unclaimed: vec![], bytes: 0 };
     for observation in observations {
         match Fact::decode(&observation.fact) {
             Ok(Fact::SlurmNodeSeen(seen)) => parcel.node(observation, seen).await?,
+            Ok(Fact::UnclaimedSeen(seen)) => parcel.nobodys(observation, seen).await?,
             Ok(Fact::SweepCompleted(ended)) => parcel.flush(Some(completed(observation, &ended))).await?,
             Ok(Fact::LookFailed(failed)) => parcel.flush(Some(failure(observation, failed))).await?,
             // Nothing else is put by an agent of SLURM; an older build's record would be said anew by the next look.
@@ -70,6 +73,7 @@ struct Parcel<'a> {
     run: Run,
     devices: Vec<DeviceItem>,
     conditions: Vec<ConditionItem>,
+    unclaimed: Vec<UnclaimedItem>,
     bytes: usize,
 }
 
@@ -78,7 +82,7 @@ impl Parcel<'_> {
         let StreamId::Device(device) = &o.stream else { return Ok(()) };
         let texts = seen.section.as_ref().map_or(0, |s| s.reason.as_ref().map_or(0, String::len) + s.gres.as_ref().map_or(0, String::len));
         let size = texts + seen.conditions.iter().map(|c| c.message.len() + ITEM_BYTES).sum::<usize>() + ITEM_BYTES;
-        let full = self.conditions.len() + seen.conditions.len() > MOST_ITEMS || self.bytes + size > MOST_BYTES / 2;
+        let full = self.conditions.len() + self.unclaimed.len() + seen.conditions.len() > MOST_ITEMS || self.bytes + size > MOST_BYTES / 2;
         if full {
             self.flush(None).await?;
         }
@@ -106,6 +110,22 @@ impl Parcel<'_> {
         Ok(())
     }
 
+    async fn nobodys(&mut self, o: &Observation, seen: UnclaimedSeen) -> Result<(), SendError> {
+        let size = o.native_id.len() + seen.detail.len() + ITEM_BYTES;
+        if self.conditions.len() + self.unclaimed.len() >= MOST_ITEMS || self.bytes + size > MOST_BYTES / 2 {
+            self.flush(None).await?;
+        }
+        self.bytes += size;
+        self.unclaimed.push(UnclaimedItem {
+            native_id: o.native_id.clone(),
+            present: seen.present,
+            detail: seen.detail,
+            observed_at: Some(o.observed_at),
+            source_seq: Some(o.source_seq.clone()),
+        });
+        Ok(())
+    }
+
     async fn flush(&mut self, sweep: Option<Sweep>) -> Result<(), SendError> {
         let source = fleet_schemas::Source::Slurm;
         if !self.devices.is_empty() {
@@ -114,8 +134,9 @@ impl Parcel<'_> {
             let answer: BatchAnswer = self.hub.ask(Method::PATCH, &path, Some(&body)).await?;
             refused(&answer.results, self.site, source);
         }
-        if !self.conditions.is_empty() || sweep.is_some() {
-            let body = ConditionsBatch { run: self.run.clone(), conditions: std::mem::take(&mut self.conditions), sweep };
+        if !self.conditions.is_empty() || !self.unclaimed.is_empty() || sweep.is_some() {
+            let (conditions, unclaimed) = (std::mem::take(&mut self.conditions), std::mem::take(&mut self.unclaimed));
+            let body = ConditionsBatch { run: self.run.clone(), conditions, sweep, unclaimed };
             let answer: BatchAnswer = self.hub.ask(Method::POST, &conditions_path(self.site), Some(&body)).await?;
             refused(&answer.results, self.site, source);
             self.hub.list_is(self.site, answer.device_list.as_deref());

@@ -65,7 +65,7 @@ impl Tokens {
             ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
             ("client_assertion", assertion.as_str()),
         ];
-        let answer = http.post(format!("{url}/oauth/token")).form(&form).send().await.map_err(|e| crate::http::chain(e))?;
+        let answer = http.post(format!("{url}/oauth/token")).form(&form).send().await.map_err(crate::http::chain)?;
         let status = answer.status();
         let body: Value = answer.json().await.map_err(|e| format!("token: {status}: {}", crate::http::chain(e)))?;
         match (body["access_token"].as_str(), body["expires_in"].as_u64()) {

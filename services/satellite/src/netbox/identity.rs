@@ -2,51 +2,15 @@
 
 use super::row::Row;
 use crate::agent::report;
-use fleet_schemas::{ConditionReport, Status};
+use fleet_schemas::{ConditionReport, Status, real_serial};
 use std::collections::{BTreeMap, HashMap};
-
-/// What vendors and people put where no serial is. Compared without case and white space around.
-const PLACEHOLDERS: [&str; 22] = [
-    "0123456789",
-    "1234567890",
-    "123456789",
-    "12345678",
-    "chassis serial number",
-    "default string",
-    "empty",
-    "invalid",
-    "n/a",
-    "na",
-    "none",
-    "not applicable",
-    "not available",
-    "not specified",
-    "null",
-    "serial",
-    "serial number",
-    "system serial number",
-    "tbd",
-    "to be filled by o.e.m.",
-    "to be filled by oem",
-    "unknown",
-];
-
-/// Whether a serial names a machine at all.
-pub(crate) fn is_real_serial(serial: &str) -> bool {
-    let serial = serial.trim().to_lowercase();
-    let mut characters = serial.chars();
-    let first = characters.next();
-    // One character again and again: 0, ....., xxxx.
-    let alike = characters.all(|c| Some(c) == first);
-    !alike && !PLACEHOLDERS.contains(&serial.as_str())
-}
 
 /// Which devices share a real serial with others: id → the other ids, ascending.
 pub(crate) fn conflicts<'a>(serials: impl Iterator<Item = (i64, Option<&'a str>)>) -> BTreeMap<i64, Vec<i64>> {
     let mut holders: HashMap<String, Vec<i64>> = HashMap::new();
     for (id, serial) in serials {
-        if let Some(serial) = serial.filter(|s| is_real_serial(s)) {
-            holders.entry(serial.trim().to_lowercase()).or_default().push(id);
+        if let Some(serial) = serial.and_then(real_serial) {
+            holders.entry(serial).or_default().push(id);
         }
     }
     let mut conflicts = BTreeMap::new();
@@ -66,7 +30,11 @@ pub(crate) fn conditions(row: &Row, others: Option<&Vec<i64>>) -> Vec<ConditionR
     let serial = row.serial();
     let problems: Vec<(&str, String)> = [
         (serial.is_none(), "SerialMissing", "no serial".to_owned()),
-        (serial.as_deref().is_some_and(|s| !is_real_serial(s)), "SerialPlaceholder", format!("serial \"{}\" names no machine", row.serial)),
+        (
+            serial.as_deref().is_some_and(|s| real_serial(s).is_none()),
+            "SerialPlaceholder",
+            format!("serial \"{}\" names no machine", row.serial),
+        ),
         (!named, "NameMissing", "no name".to_owned()),
         (row.rack.is_none(), "RackMissing", "no rack".to_owned()),
     ]
@@ -118,10 +86,10 @@ mod tests {
             " none ",
             "-",
         ] {
-            assert!(!is_real_serial(serial), "{serial}");
+            assert_eq!(real_serial(serial), None, "{serial}");
         }
         for serial in ["SN0000007", "J1X2Y3Z", "00000001", "01"] {
-            assert!(is_real_serial(serial), "{serial}");
+            assert!(real_serial(serial).is_some(), "{serial}");
         }
     }
 

@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::drains::Remembered;
 use super::translate::{Confirmed, Translated, to_confirm, translate};
+use super::unclaimed;
 use crate::{ClientError, Complete, ListedDevice, Look, MemoryChanges, Seen, Sweep, slurm::token};
 use fleet_schemas::{SiteId, Source, StreamId};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -69,9 +70,18 @@ impl crate::Agent for Agent {
             let answer = timeout_at(look.half_time, self.client.confirm(&name, &token)).await.unwrap_or_else(late);
             listing.confirmed.insert(name, answer);
         }
-        let Translated { seen, remembered, unclaimed } = translate(&listing, look.devices, &old, look.now);
-        tracing::debug!(%site, listed = listing.entries.len(), unclaimed, "listed SLURM nodes");
+        let Translated { seen, remembered } = translate(&listing, look.devices, &old, look.now);
+        let aside = format!("unclaimed/{site}/");
+        let noted: BTreeMap<String, unclaimed::Noted> = look.memory.under(&aside).map(|(name, n)| (name.to_owned(), n)).collect();
+        let nobodys = unclaimed::judge(&listing.entries, look.devices, &noted);
+        tracing::debug!(%site, listed = listing.entries.len(), unclaimed = nobodys.seen.len(), "listed SLURM nodes");
         let mut memory = MemoryChanges::default();
+        for (name, new) in nobodys.remembered {
+            match new {
+                Some(new) => memory.put(format!("{aside}{name}"), &new),
+                None => memory.remove(format!("{aside}{name}")),
+            }
+        }
         for (name, new) in remembered {
             match new {
                 Some(new) => memory.put(format!("{prefix}{name}"), &new),
@@ -85,6 +95,14 @@ impl crate::Agent for Agent {
             fact: seen.into(),
             observed_at: look.now,
         });
+        let nobodys = nobodys.seen.into_iter().map(|(name, seen)| Seen {
+            stream: StreamId::Unclaimed { site: site.clone(), source: Source::Slurm, native_id: name.as_str().into() },
+            site: site.clone(),
+            native_id: name,
+            fact: seen.into(),
+            observed_at: look.now,
+        });
+        let observations = observations.chain(nobodys);
         let count = i64::try_from(listing.entries.len()).unwrap_or(i64::MAX);
         Ok(Sweep { observations: observations.collect(), complete: vec![Complete { site: site.clone(), count }], memory, failed: None })
     }

@@ -12,6 +12,7 @@ mod drains;
 mod table;
 mod token;
 mod translate;
+mod unclaimed;
 mod version;
 
 pub use agent::{Agent, Settings};

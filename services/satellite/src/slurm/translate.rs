@@ -57,8 +57,6 @@ pub(crate) struct Translated {
     pub(crate) seen: Vec<(ListedDevice, SlurmNodeSeen)>,
     /// What to remember of each node now; `None` = forget it.
     pub(crate) remembered: BTreeMap<String, Option<Remembered>>,
-    /// Nodes of the list that no device claims.
-    pub(crate) unclaimed: usize,
 }
 
 /// A name that may be looked for (section 7).
@@ -101,14 +99,13 @@ pub(crate) fn translate(listing: &Listing, devices: &DeviceList, old: &BTreeMap<
         Some((device.clone(), looked.get(name).map_or_else(bad, |(seen, _)| seen.clone())?))
     });
     let seen = seen.collect();
-    let unclaimed = listing.entries.keys().filter(|n| !claimed.contains(n.as_str())).count();
     let mut remembered: BTreeMap<_, _> = looked.into_iter().map(|(name, (_, new))| (name.to_owned(), Some(new))).collect();
     // Neither listed nor claimed.
     for name in old.keys() {
         remembered.entry(name.clone()).or_insert(None);
     }
     remembered.retain(|name, new| new.as_ref() != old.get(name));
-    Translated { seen, remembered, unclaimed }
+    Translated { seen, remembered }
 }
 
 /// `None` in place of a report: there is nothing new to say.

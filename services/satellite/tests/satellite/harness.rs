@@ -75,8 +75,9 @@ impl<A: Agent> Looker<A> {
 
 /// What a sweep says of each thing, by native id.
 pub(crate) fn by_native(sweep: &Sweep) -> BTreeMap<String, Seen> {
-    let all: BTreeMap<String, Seen> = sweep.observations.iter().map(|s| (s.native_id.clone(), s.clone())).collect();
-    assert_eq!(all.len(), sweep.observations.len(), "a thing is seen twice in one sweep");
+    let of_devices = || sweep.observations.iter().filter(|s| !matches!(s.fact, Fact::UnclaimedSeen(_)));
+    let all: BTreeMap<String, Seen> = of_devices().map(|s| (s.native_id.clone(), s.clone())).collect();
+    assert_eq!(all.len(), of_devices().count(), "a thing is seen twice in one sweep");
     all
 }
 

@@ -174,6 +174,7 @@ pub fn command(stream: StreamId, ask: Ask) -> Command {
         issued_at: now,
         not_after: now.plus(HOUR),
         trace_id: String::new(),
+        reaction: None,
     }
 }
 

@@ -22,7 +22,7 @@ pub async fn measure(bed: &Bed, devices: u64, table: &mut Table) {
     table.row("list 50 of one site over HTTP", "p50 ≤ 1 ms", filtered.text(), at_most(filtered.at(0.5), Duration::from_millis(1)));
     let id = |i: u64| match device(i) {
         StreamId::Device(id) => id,
-        StreamId::Site(_) | StreamId::BootstrapConfig(..) => unreachable!("a device"),
+        other => unreachable!("{other} is no device"),
     };
     let one = sample(&api, |i| format!("/devices/{}", id(i * 37 % devices))).await;
     table.row(

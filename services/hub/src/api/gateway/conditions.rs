@@ -1,6 +1,6 @@
 //! Conditions from those who may state them: a batch of a site, or one of a device.
 
-use super::{About, Admitted, Devices, admit, bounded};
+use super::{About, Admitted, Devices, admit, bounded, unclaimed};
 use crate::access::{ConditionCreate, Granted};
 use crate::api::{body::Whole, devices, named::Named, query};
 use crate::{Hub, Problem, render};
@@ -25,7 +25,8 @@ pub(crate) async fn batch(
 ) -> Result<Json<BatchAnswer>, Problem> {
     query::params(&uri, &[])?;
     let batch: ConditionsBatch = query::body(&bytes)?;
-    let admitted = admit(&hub, &granted.principal, &site, &batch.run, batch.conditions.len(), &uri).await?;
+    let items = batch.conditions.len() + batch.unclaimed.len();
+    let admitted = admit(&hub, &granted.principal, &site, &batch.run, items, &uri).await?;
     let devices = admitted.devices().await?;
     let mut answer = BatchAnswer::default();
     let mut looks: Vec<(About, Vec<ConditionReport>)> = Vec::new();
@@ -51,6 +52,7 @@ pub(crate) async fn batch(
         answer.results.push(ItemResult::stored());
         answer.device_list = Some(devices.digest.clone());
     }
+    unclaimed::take(&admitted, batch.unclaimed, &mut observations, &mut answer.results);
     admitted.store(&observations, answer).await.map(Json)
 }
 

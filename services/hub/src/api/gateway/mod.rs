@@ -5,6 +5,7 @@ pub(crate) mod conditions;
 mod epoch;
 pub(crate) mod observations;
 pub(crate) mod scheduler;
+mod unclaimed;
 
 use super::query;
 use crate::access::{Principal, Routes};
@@ -44,7 +45,7 @@ pub(crate) fn routes() -> Routes {
             takes(
                 "reportConditions",
                 "Conditions of many devices, and the end of a look",
-                "{run*:Run conditions*:[ConditionReport] sweep*:Sweep}",
+                "{run*:Run conditions*:[ConditionReport] sweep*:Sweep unclaimed*:[UnclaimedItem]}",
             ),
             conditions::batch,
         )

@@ -44,7 +44,17 @@ fn observation(admitted: &super::Admitted<'_>, item: ObservationItem) -> Result<
         (StreamId::Device(_), Fact::SlurmNodeSeen(_) | Fact::SchedulerSeen(_) | Fact::ConditionsSeen(_)) => {
             admitted.source == Source::Slurm
         }
-        (StreamId::Site(_) | StreamId::Device(_) | StreamId::BootstrapConfig(..), _) => false,
+        (StreamId::Unclaimed { site, source, native_id }, Fact::UnclaimedSeen(_)) => {
+            (site, *source) == (&admitted.site, admitted.source) && **native_id == *item.native_id
+        }
+        (
+            StreamId::Site(_)
+            | StreamId::Device(_)
+            | StreamId::BootstrapConfig(..)
+            | StreamId::Exclusive { .. }
+            | StreamId::Unclaimed { .. },
+            _,
+        ) => false,
     };
     if !here {
         let detail = format!("{} about {} is not for {} at {} to say", fact.name(), item.stream, admitted.source, admitted.site);

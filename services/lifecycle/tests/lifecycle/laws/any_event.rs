@@ -104,6 +104,18 @@ fn section(state: &str, reason: Option<String>, alloc_cpus: i64) -> SchedulerSec
     }
 }
 
+fn name() -> impl Strategy<Value = ExclusiveName> {
+    (word(ExclusiveKind::ALL), word(&["sn0000007", "lhr1/gpu01", ""])).prop_map(|(kind, v)| ExclusiveName { kind, value: v.into() })
+}
+
+fn names() -> impl Strategy<Value = Vec<ExclusiveName>> {
+    prop::collection::vec(name(), 0..3)
+}
+
+fn other() -> impl Strategy<Value = DeviceId> {
+    (0..3u128).prop_map(|id| DeviceId(uuid::Uuid::from_u128(id)))
+}
+
 fn running() -> impl Strategy<Value = DeviceEvent> {
     let wait = (word(WaitKind::ALL), text(), time(), time(), time());
     prop_oneof![
@@ -134,6 +146,8 @@ fn running() -> impl Strategy<Value = DeviceEvent> {
         text().prop_map(|name| AttentionCleared { name }.into()),
         text().prop_map(|name| AttentionAcknowledged { name, by: String::new(), reason: String::new() }.into()),
         wait.prop_map(|(wait, name, since, due, judge_at)| WaitArmed { wait, name, since, due, judge_at }.into()),
+        (names(), names()).prop_map(|(take, give_back)| ClaimsChanged { take, give_back }.into()),
+        (name(), any::<bool>(), prop::option::of(other())).prop_map(|(name, held, other)| GrantChanged { name, held, other }.into()),
         (word(WaitKind::ALL), word(Source::ALL)).prop_map(|(wait, source)| DeadlineUnobservable { wait, source }.into()),
     ]
 }

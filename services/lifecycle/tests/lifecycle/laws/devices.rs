@@ -6,7 +6,7 @@ use super::{RANDOM, config, steps};
 use crate::dsl::*;
 use fleet_lifecycle::edges::EDGES;
 use fleet_lifecycle::{Decider, Device, Entity, Fleet, Sighting};
-use fleet_schemas::{Actor, DeviceEvent, Event, SiteId, Source, SourceSeq, verbs};
+use fleet_schemas::{Actor, DeviceEvent, Event, ExclusiveGranted, SiteId, Source, SourceSeq, verbs};
 use proptest::prelude::*;
 use proptest::{strategy::ValueTree, test_runner::TestRng, test_runner::TestRunner};
 use std::collections::BTreeSet;
@@ -22,6 +22,8 @@ struct History {
 impl History {
     fn begin(at: Beginning) -> Self {
         let mut run = beginning(at).run;
+        // What the streams of names say is a step of its own here.
+        run.alone = false;
         run.plan();
         let reports = Reports::of(run.entity.device().unwrap());
         let alice = Actor { subject: "alice".into(), client: "fmctl".into(), on_behalf_of: None, reach: vec!["*".into()] };
@@ -66,6 +68,15 @@ impl History {
     }
 
     fn step(&mut self, step: impl FnOnce(&mut Run, &Actor) -> Came) -> Came {
+        let came = self.one_step(step);
+        let asked: Vec<_> = self.device().claimed().filter(|(_, grant)| !grant.held).map(|(name, _)| name).collect();
+        for name in asked {
+            self.one_step(|run, _| run.hear(&ExclusiveGranted { name }.into()));
+        }
+        came
+    }
+
+    fn one_step(&mut self, step: impl FnOnce(&mut Run, &Actor) -> Came) -> Came {
         let before = self.run.entity.clone();
         let came = step(&mut self.run, &self.alice);
         steps::judge(&before, &self.run.entity, &came, &self.run.reference);
