@@ -92,6 +92,12 @@ async fn one_serial_at_two_sites_at_once() {
             why["waiting_for"].as_array().unwrap().iter().any(|w| w["what"].as_str().unwrap().contains("sn-double for itself alone"));
         assert!(waits, "{why}");
     }
+    for (device, held, another) in [(holder, true, other), (other, false, holder)] {
+        let shown = bed.api.get(&format!("/devices/{}", id(device))).await.unwrap();
+        let names = shown["identity"]["names"].as_array().unwrap();
+        let expected = json!({"kind": "serial", "value": "sn-double", "held": held, "other": id(another)});
+        assert!(names.contains(&expected), "{names:?}");
+    }
     // A restart forgets nothing of it.
     let data = bed.hub.data.clone();
     assert_eq!(bed.hub.stop().await.unwrap(), Some(0));

@@ -162,10 +162,15 @@ fn mask(text: &str) -> String {
     let is_version = |w: &str| w.len() > 1 && w.starts_with('v') && w[1..].bytes().all(|b| b.is_ascii_digit());
     let line = |l: &str| {
         let l = replace(&replace(l, 36, "<id>", is_id), 27, "<time>", is_time);
-        // Wide as it was: columns stand where they stood for a version of one digit.
-        let masked = |w: &str| if is_version(w) { format!("v<n>{}", " ".repeat(w.len() - 2)) } else { w.to_owned() };
-        let words: Vec<_> = l.split(' ').map(masked).collect();
-        let joined = words.join(" ");
+        let words: Vec<_> = l.split(' ').collect();
+        let mut masked = Vec::new();
+        for (i, word) in words.iter().enumerate() {
+            masked.push(if is_version(word) { "v<n>" } else { word });
+            // In a column, the blanks behind it make up for its digits.
+            let column = is_version(word) && words.get(i + 1).is_some_and(|next| next.is_empty());
+            masked.extend(std::iter::repeat_n("", if column { word.len() - 2 } else { 0 }));
+        }
+        let joined = masked.join(" ");
         match joined.split_once("  version ") {
             Some((before, _)) => format!("{before}  version <n>\n"),
             None => format!("{joined}\n"),
@@ -196,4 +201,5 @@ fn replace(text: &str, length: usize, mask: &str, these: impl Fn(&str) -> bool) 
 fn the_mask_hides_what_differs_and_nothing_else() {
     let text = "gpu1  019b96d7-7a05-5b8d-9a7a-23d98d70c13c  v7 since 2026-11-30T17:17:18.768904Z reason=\"fleet:019b96d7-7a05-5b8d-9a7a-23d98d70c13c x\"";
     assert_eq!(mask(text), "gpu1  <id>  v<n> since <time> reason=\"fleet:<id> x\"\n");
+    assert_eq!(mask("Ready  v9       x"), mask("Ready  v10      x"));
 }

@@ -7,8 +7,8 @@ mod devices;
 pub mod filter;
 mod history;
 mod operations;
-mod page;
 mod orphans;
+mod page;
 mod parked;
 mod past;
 #[cfg(test)]
@@ -21,8 +21,8 @@ pub use configs::ConfigVersion;
 pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor};
 pub use history::HistoryRow;
 pub use operations::{OperationFilter, OperationRow};
-pub use page::{Key, Page, Sort};
 pub use orphans::{OrphanFilter, OrphanRow};
+pub use page::{Key, Page, Sort};
 pub use parked::ParkedRow;
 pub use past::Point;
 

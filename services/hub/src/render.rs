@@ -130,7 +130,11 @@ fn identity(d: &Device) -> Value {
     let slurm = i.slurm_node.as_ref().map(|n| json!({"system": "slurm", "id": n, "from": i.slurm_node_from}));
     let netbox = json!({"system": "netbox", "instance": i.instance, "id": i.netbox_id, "from": "record"});
     let links: Vec<_> = std::iter::once(netbox).chain(slurm).collect();
-    json!({"serial": i.serial, "asset_tag": i.asset_tag, "links": links})
+    // What only one device may have, and whether it is this one's.
+    let names = d.claimed().map(|(name, grant)| {
+        json!({"kind": name.kind.as_str(), "value": name.value, "held": grant.held, "other": grant.other.map(|o| o.to_string())})
+    });
+    json!({"serial": i.serial, "asset_tag": i.asset_tag, "links": links, "names": names.collect::<Vec<_>>()})
 }
 
 fn inventory(d: &Device) -> Value {
