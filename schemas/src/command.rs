@@ -2,8 +2,8 @@
 
 use crate::{
     BootId, ChangeSite, CommandId, CreateBootstrapConfig, DecisionId, Dhcp, GiveBack, LiftFreeze, Mode, Payload, Phase, PlaceFreeze,
-    Provisioner, ReadUserData, RegisterType, RetireBootstrapConfig, Scheduler, SiteId, Source, StreamId, Take, Then, Timestamp,
-    UpdateBootstrapConfig,
+    Provisioner, ReadUserData, RegisterType, RetireBootstrapConfig, Scheduler, SetAnnotations, SiteId, Source, StreamId, Take, Then,
+    Timestamp, UpdateBootstrapConfig,
 };
 
 record! {
@@ -140,22 +140,6 @@ record! {
     pub struct Annotate in "command" {
         /// `accept-drift`: the person's NetBox edit stands, and is no drift any more.
         kind: String,
-    }
-}
-record! {
-    /// One remark on a device.
-    pub struct Annotation {
-        /// Its name: at most 64 of letters, digits, `-`, `_`, `.` and `/`.
-        key: String,
-        /// What it says, at most 1,024 characters; absent = it is taken away.
-        value: Option<String>,
-    }
-}
-record! {
-    /// People's own remarks on a device. They change nothing else.
-    pub struct SetAnnotations in "command" {
-        /// Those to set and to take away; others stay.
-        annotations: Vec<Annotation>,
     }
 }
 record! {

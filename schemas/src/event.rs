@@ -1,7 +1,7 @@
 //! What changed. Past tense; the only thing a state is folded from.
 
 use crate::{
-    Annotation, BootId, BootstrapConfigEvent, ClaimsChanged, ConditionReport, Effect, ExclusiveEvent, FreezeLifted, FreezePlaced,
+    AnnotationsChanged, BootId, BootstrapConfigEvent, ClaimsChanged, ConditionReport, Effect, ExclusiveEvent, FreezeLifted, FreezePlaced,
     GrantChanged, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile, SchedulerSection, Severity, SiteId, Source,
     SourceConfig, SourceSeq, Stage, TaskId, TaskKind, TeamsSet, Then, Timestamp, TypeRegistered, UnclaimedEvent, WaitKind,
 };
@@ -278,14 +278,6 @@ record! {
         verb: String,
         /// `accepted`, or the rejection's code, or `unmapped`.
         result: String,
-    }
-}
-
-record! {
-    /// People's remarks on a device changed.
-    pub struct AnnotationsChanged in "event" {
-        /// Those that differ from before; one without a value was taken away.
-        annotations: Vec<Annotation>,
     }
 }
 

@@ -9,6 +9,7 @@
 mod avro;
 #[macro_use]
 mod payload;
+mod annotation;
 mod bootstrap;
 mod codec;
 mod command;
@@ -27,6 +28,7 @@ pub mod verbs;
 pub mod wire;
 mod words;
 
+pub use annotation::*;
 pub use avro::{AvroType, Record, SchemaBuilder};
 pub use bootstrap::*;
 pub use codec::{DecodeError, decode, encode, fingerprint_of};
