@@ -184,6 +184,7 @@ fn outside(configuration: &Configuration) -> anyhow::Result<Vec<Outside>> {
             grants: issuer.grants.iter().map(grant).collect(),
             keys: Box::new(crate::jwks::Published::new(&issuer.jwks_url, issuer.ca_file.as_deref())?),
             held: Default::default(),
+            fetching: Default::default(),
         })
     };
     configuration.issuers.iter().map(one).collect()

@@ -18,16 +18,21 @@ use uuid::Uuid;
 
 /// Observations that are sent together: at most this many.
 const BATCH_ITEMS: i64 = 500;
-/// And of at most this many bytes (but always one).
-const BATCH_BYTES: usize = 1 << 20;
+/// And of at most this many bytes (but always one): on the wire they are half as many again, and a body has at most a mebibyte.
+const BATCH_BYTES: usize = 600 << 10;
 
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
     -- AUTOINCREMENT: a number is never given twice, so that `sent.seq` below the lowest one queued means acknowledged.
     CREATE TABLE IF NOT EXISTS queue (seq INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, site TEXT NOT NULL, bytes BLOB NOT NULL,
-        at INTEGER NOT NULL) STRICT;
+        at INTEGER NOT NULL, epoch INTEGER NOT NULL DEFAULT 0, once INTEGER NOT NULL DEFAULT 0) STRICT;
     CREATE INDEX IF NOT EXISTS queue_lane ON queue (source, site, seq);
+    CREATE INDEX IF NOT EXISTS queue_age ON queue (source, site, at);
+    -- Facts that are said only once, of a run that counts no more: the next run says them.
+    CREATE TABLE IF NOT EXISTS owed (source TEXT NOT NULL, site TEXT NOT NULL, bytes BLOB NOT NULL) STRICT;
+    -- What the hub will never take: kept for a person.
+    CREATE TABLE IF NOT EXISTS refused (source TEXT NOT NULL, site TEXT NOT NULL, bytes BLOB NOT NULL, at INTEGER NOT NULL, why TEXT NOT NULL) STRICT;
     CREATE TABLE IF NOT EXISTS memory (source TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (source, key)) STRICT;
     CREATE TABLE IF NOT EXISTS sent (source TEXT NOT NULL, stream TEXT NOT NULL, site TEXT NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL,
         seq INTEGER NOT NULL, PRIMARY KEY (source, stream)) STRICT;
@@ -36,6 +41,12 @@ const SCHEMA: &str = "
 /// Why the outbox cannot go on. The process ends: nothing may be seen that is not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboxError {
+    /// Another process has the folder: two satellites on one outbox would send each other's records.
+    #[error("outbox: {0} is in use by another process")]
+    InUse(String),
+    /// The lock beside the file failed.
+    #[error("outbox: {0}")]
+    Lock(#[from] std::io::Error),
     /// SQLite failed: a full disk, a broken file.
     #[error("outbox: {0}")]
     Sqlite(#[from] rusqlite::Error),
@@ -53,6 +64,8 @@ pub struct Outbox {
     changed: watch::Sender<u64>,
     resync: i64,
     keep: i64,
+    /// Held as long as this lives.
+    _lock: std::fs::File,
 }
 
 struct Inner {
@@ -88,12 +101,18 @@ impl Outbox {
     /// Opens, or creates, the file. `resync` is the age at which what is unchanged is sent again (900 s by default), `keep` the one at which
     /// what the hub did not take is let go (7 days).
     pub fn open(path: &Path, resync: Duration, keep: Duration) -> Result<Self, OutboxError> {
+        let lock = std::fs::File::options().create(true).append(true).open(path.with_added_extension("lock"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Err(OutboxError::InUse(path.display().to_string())),
+            Err(std::fs::TryLockError::Error(e)) => return Err(e.into()),
+        }
         let db = Connection::open(path)?;
         upgrade(&db)?;
         db.execute_batch(SCHEMA)?;
         let inner = Inner { db, runs: BTreeMap::new() };
         let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-        Ok(Self { inner: Mutex::new(inner), changed: watch::Sender::new(0), resync: micros(resync), keep: micros(keep) })
+        Ok(Self { inner: Mutex::new(inner), changed: watch::Sender::new(0), resync: micros(resync), keep: micros(keep), _lock: lock })
     }
 
     /// How many wait of each (source, site), and since when the oldest does.
@@ -122,12 +141,25 @@ impl Outbox {
     /// A run of an agent begins, with the epoch that each site granted. Counters begin at 1, and everything will be sent once: another
     /// satellite may have spoken in between.
     pub(crate) fn begin(&self, source: Source, boot: BootId, epochs: &[(SiteId, u64)]) -> Result<(), OutboxError> {
-        let mut inner = self.lock();
+        let mut guard = self.lock();
+        let inner = &mut *guard;
         for (site, epoch) in epochs {
-            inner.db.execute("DELETE FROM sent WHERE source = ? AND site = ?", params![source.as_str(), site.as_str()])?;
             let run = Run { boot, seq: SourceSeq { epoch: *epoch, counter: 0 }, superseded: None };
             inner.runs.insert((source, site.clone()), run);
+            let mut put = Put {
+                source,
+                now: Timestamp::default(),
+                resync: self.resync,
+                keep: self.keep,
+                runs: &mut inner.runs,
+                db: inner.db.transaction()?,
+            };
+            put.db.execute("DELETE FROM sent WHERE source = ? AND site = ?", params![source.as_str(), site.as_str()])?;
+            put.owed(site)?;
+            put.db.commit()?;
         }
+        drop(guard);
+        self.changed.send_modify(|version| *version += 1);
         Ok(())
     }
 
@@ -147,13 +179,13 @@ impl Outbox {
     }
 
     /// The records of a lane to send next, if any.
-    pub(crate) fn head(&self, source: Source, sites: &[SiteId]) -> Result<Option<Batch>, OutboxError> {
+    pub(crate) fn head(&self, source: Source, sites: &[SiteId], most: i64) -> Result<Option<Batch>, OutboxError> {
         let inner = self.lock();
         let wanted =
             "SELECT seq, site, bytes FROM queue WHERE source = ? AND site IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?";
         let mut query = inner.db.prepare_cached(wanted)?;
         let sites = serde_json::to_string(sites).unwrap_or_default();
-        let mut rows = query.query(params![source.as_str(), sites, BATCH_ITEMS])?;
+        let mut rows = query.query(params![source.as_str(), sites, most.clamp(1, BATCH_ITEMS)])?;
         let (mut batch, mut size) = (None::<Batch>, 0);
         while let Some(row) = rows.next()? {
             let (seq, site, bytes): (i64, String, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
@@ -186,17 +218,43 @@ impl Outbox {
         Ok(())
     }
 
-    /// A newer run of the agent exists: what this one queued for the site is worth nothing any more, since the newer one looks itself.
-    /// Gives how many records were dropped.
-    pub(crate) fn supersede(&self, source: Source, site: &SiteId, why: &str) -> Result<usize, OutboxError> {
+    /// A newer run of the agent exists than the one of `epoch`: what that one queued for the site is worth nothing any more, since the
+    /// newer one looks itself. What is said only once is owed, and said by our next run. Gives how many records were dropped.
+    pub(crate) fn supersede(&self, source: Source, site: &SiteId, epoch: u64, why: &str) -> Result<usize, OutboxError> {
         let mut inner = self.lock();
-        let dropped = inner.db.execute("DELETE FROM queue WHERE source = ? AND site = ?", params![source.as_str(), site.as_str()])?;
-        if let Some(run) = inner.runs.get_mut(&(source, site.clone())) {
+        let db = inner.db.transaction()?;
+        let old = "source = ?1 AND site = ?2 AND epoch <= ?3";
+        let of = params![source.as_str(), site.as_str(), epoch as i64];
+        db.execute(&format!("INSERT INTO owed SELECT source, site, bytes FROM queue WHERE {old} AND once = 1 ORDER BY seq"), of)?;
+        let dropped = db.execute(&format!("DELETE FROM queue WHERE {old}"), of)?;
+        db.commit()?;
+        if let Some(run) = inner.runs.get_mut(&(source, site.clone())).filter(|run| run.seq.epoch <= epoch) {
             run.superseded = Some(why.to_owned());
         }
         drop(inner);
         self.changed.send_modify(|version| *version += 1);
         Ok(dropped)
+    }
+
+    /// The hub will never take the record `seq`: it is put aside for a person, and the lane goes on.
+    pub(crate) fn put_aside(&self, seq: i64, now: Timestamp, why: &str) -> Result<(), OutboxError> {
+        let mut inner = self.lock();
+        let db = inner.db.transaction()?;
+        db.execute("INSERT INTO refused SELECT source, site, bytes, ?, ? FROM queue WHERE seq = ?", params![now.0, why, seq])?;
+        db.execute("DELETE FROM queue WHERE seq = ?", [seq])?;
+        db.commit()?;
+        drop(inner);
+        self.changed.send_modify(|version| *version += 1);
+        Ok(())
+    }
+
+    /// Lets go of what waited too long, also while nobody looks.
+    pub(crate) fn let_go(&self, now: Timestamp) -> Result<(), OutboxError> {
+        let inner = self.lock();
+        let_go(&inner.db, now, self.keep)?;
+        drop(inner);
+        self.changed.send_modify(|version| *version += 1);
+        Ok(())
     }
 
     /// Tells of every put and every acknowledgement.
@@ -256,14 +314,44 @@ pub(crate) async fn on_disk<T: Send + 'static>(
     }
 }
 
-/// A file of an earlier build has no time of each record: those that wait in it count as put in the year 1970 would be let go, so as now.
+/// Whether a fact is said only once: no later look says it again, so no later look makes up for its loss.
+fn said_once(fact: &Fact) -> bool {
+    match fact {
+        Fact::NetboxDeviceGone(_) => true,
+        Fact::NetboxDeviceSeen(seen) => !seen.edits.is_empty(),
+        Fact::UnclaimedSeen(seen) => !seen.present,
+        Fact::SlurmNodeSeen(_) | Fact::SchedulerSeen(_) | Fact::ConditionsSeen(_) | Fact::SweepCompleted(_) | Fact::LookFailed(_) => false,
+    }
+}
+
+/// Lets go of what waited too long, and says so: the hub learns how things are from the looks that follow. What is said only once stays.
+fn let_go(db: &Connection, now: Timestamp, keep: i64) -> Result<(), OutboxError> {
+    let gone = db.execute("DELETE FROM queue WHERE at < ? AND once = 0", [now.0.saturating_sub(keep)])?;
+    if gone > 0 {
+        metrics::counter!("fm_outbox_expired_total").increment(gone as u64);
+        tracing::error!(gone, "the hub took nothing for so long that observations were let go");
+        db.execute("DELETE FROM sent", [])?;
+    }
+    Ok(())
+}
+
+/// A file of an earlier build lacks columns. Records that wait in it count as put now; of which epoch they are they say themselves.
 fn upgrade(db: &Connection) -> Result<(), OutboxError> {
-    let columns: i64 = db.query_row("SELECT count(*) FROM pragma_table_info('queue') WHERE name IN ('seq', 'at')", [], |r| r.get(0))?;
-    if columns == 1 {
+    let has =
+        |column: &str| db.query_row("SELECT count(*) FROM pragma_table_info('queue') WHERE name = ?", [column], |r| r.get::<_, i64>(0));
+    if has("seq")? == 0 {
+        return Ok(());
+    }
+    if has("at")? == 0 {
         db.execute_batch(
             "ALTER TABLE queue ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
              UPDATE queue SET at = CAST(unixepoch('subsec') * 1000000 AS INTEGER);
              DROP INDEX IF EXISTS queue_lane;",
+        )?;
+    }
+    if has("epoch")? == 0 {
+        db.execute_batch(
+            "ALTER TABLE queue ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0; ALTER TABLE queue ADD COLUMN once INTEGER NOT NULL DEFAULT 0;",
         )?;
     }
     Ok(())
@@ -284,7 +372,7 @@ impl Put<'_> {
         let Finished { sites, interval, sweep, .. } = look;
         let interval_seconds = i64::try_from(interval.as_secs_f64().ceil() as u64).unwrap_or(i64::MAX);
         let mut queued = 0;
-        self.let_go()?;
+        let_go(&self.db, self.now, self.keep)?;
         let mut unsent = BTreeMap::new();
         for site in sites {
             let lowest = "SELECT coalesce(min(seq), 9223372036854775807) FROM queue WHERE source = ? AND site = ?";
@@ -320,15 +408,20 @@ impl Put<'_> {
         Ok(queued)
     }
 
-    /// Lets go of what waited too long, and says so: the hub learns how things are from the looks that follow.
-    fn let_go(&self) -> Result<(), OutboxError> {
-        let oldest = self.now.0.saturating_sub(self.keep);
-        let gone = self.db.execute("DELETE FROM queue WHERE at < ?", [oldest])?;
-        if gone > 0 {
-            metrics::counter!("fm_outbox_expired_total").increment(gone as u64);
-            tracing::error!(gone, "the hub took nothing for so long that observations were let go");
-            self.db.execute("DELETE FROM sent", [])?;
+    /// What an earlier run owed is said by this one, before its first look.
+    fn owed(&mut self, site: &SiteId) -> Result<(), OutboxError> {
+        let of = params![self.source.as_str(), site.as_str()];
+        let rows: Vec<Vec<u8>> = {
+            let mut query = self.db.prepare("SELECT bytes FROM owed WHERE source = ? AND site = ? ORDER BY rowid")?;
+            query.query_map(of, |r| r.get(0))?.collect::<Result<_, _>>()?
+        };
+        for bytes in rows {
+            let old: Observation = decode(&bytes)?;
+            let Ok(fact) = Fact::decode(&old.fact) else { continue };
+            self.now = old.observed_at;
+            self.queue(&Seen { stream: old.stream, site: site.clone(), native_id: old.native_id, fact, observed_at: old.observed_at })?;
         }
+        self.db.execute("DELETE FROM owed WHERE source = ? AND site = ?", of)?;
         Ok(())
     }
 
@@ -388,8 +481,9 @@ impl Put<'_> {
             trace_id: String::new(),
             reach: Vec::new(),
         };
-        let insert = "INSERT INTO queue (source, site, bytes, at) VALUES (?, ?, ?, ?)";
-        self.db.prepare_cached(insert)?.execute(params![self.source.as_str(), seen.site.as_str(), encode(&observation), self.now.0])?;
+        let insert = "INSERT INTO queue (source, site, bytes, at, epoch, once) VALUES (?, ?, ?, ?, ?, ?)";
+        let (source, epoch, once) = (self.source.as_str(), run.seq.epoch as i64, said_once(&seen.fact));
+        self.db.prepare_cached(insert)?.execute(params![source, seen.site.as_str(), encode(&observation), self.now.0, epoch, once])?;
         Ok(self.db.last_insert_rowid())
     }
 }

@@ -43,6 +43,9 @@ pub enum SendError {
     /// Ask again later: it is away, or refuses for now.
     #[error("{0}")]
     Retry(String),
+    /// The body is too large (413): with fewer items it would be taken.
+    #[error("too large: {0}")]
+    TooLarge(String),
     /// A newer boot of this agent exists (409 `superseded`).
     #[error("superseded: {0}")]
     Superseded(String),
@@ -191,7 +194,7 @@ impl<A: Agent> Runner<A> {
                 Ok(fresh) if must || !linked(&fresh).is_subset(&linked(&last)) => return Ok(fresh),
                 Ok(fresh) => last = fresh,
                 Err(SendError::Superseded(why)) => return Err(RunError::Superseded(why)),
-                Err(SendError::Retry(why)) => {
+                Err(SendError::Retry(why) | SendError::TooLarge(why)) => {
                     tracing::warn!(source = %A::SOURCE, why, "the device list stays as it was");
                     if must {
                         return Ok(last);
@@ -244,7 +247,7 @@ async fn insist<'a, T>(what: &str, call: impl Fn() -> Fut<'a, Result<T, SendErro
         match within(HUB_DEADLINE, call()).await {
             Ok(value) => return Ok(value),
             Err(SendError::Superseded(why)) => return Err(RunError::Superseded(why)),
-            Err(SendError::Retry(why)) => tracing::warn!(what, why, "the hub did not answer; asking again"),
+            Err(SendError::Retry(why) | SendError::TooLarge(why)) => tracing::warn!(what, why, "the hub did not answer; asking again"),
         }
         tokio::time::sleep(delay).await;
     }
@@ -302,31 +305,42 @@ impl Lane {
     async fn for_ever(self) -> Result<Infallible, OutboxError> {
         let source = self.spec.source;
         let mut changes = self.outbox.changes();
-        let mut delays = delays();
+        let (mut delays, mut most) = (delays(), i64::MAX);
         loop {
             changes.borrow_and_update();
             let sites = self.spec.sites.clone();
-            let Some(batch) = on_disk(&self.outbox, move |o| o.head(source, &sites)).await? else {
+            let Some(batch) = on_disk(&self.outbox, move |o| o.head(source, &sites, most)).await? else {
                 // The sender lives as long as the outbox that self holds.
                 _ = changes.changed().await;
                 continue;
             };
             let (site, last) = (batch.site, batch.last);
             let sent_at = self.clock.now();
+            let (count, epoch) =
+                (batch.observations.len() as i64, batch.observations.iter().map(|o| o.source_seq.epoch).min().unwrap_or(0));
             let backfill = batch.observations.iter().any(|o| sent_at.since(o.observed_at) > BACKFILL);
             let observations: Vec<_> = batch.observations.into_iter().map(|o| Observation { sent_at, ..o }).collect();
             match within(HUB_DEADLINE, self.spec.sink.send(observations)).await {
                 Ok(()) => {
                     on_disk(&self.outbox, move |o| o.acknowledge(source, &site, last, backfill)).await?;
-                    delays = self::delays();
+                    (delays, most) = (self::delays(), i64::MAX);
+                }
+                Err(SendError::TooLarge(why)) if count > 1 => {
+                    tracing::debug!(%site, %source, why, count, "sending fewer at once");
+                    most = count / 2;
+                }
+                Err(SendError::TooLarge(why)) => {
+                    tracing::error!(%site, %source, why, "an observation is too large for the hub: it is put aside, in the outbox's table `refused`");
+                    on_disk(&self.outbox, move |o| o.put_aside(last, sent_at, &why)).await?;
                 }
                 Err(SendError::Superseded(why)) => {
                     let (at, words) = (site.clone(), why.clone());
-                    let dropped = on_disk(&self.outbox, move |o| o.supersede(source, &at, &words)).await?;
+                    let dropped = on_disk(&self.outbox, move |o| o.supersede(source, &at, epoch, &words)).await?;
                     tracing::error!(%site, %source, why, dropped, "a newer boot of this agent exists: what this one queued is dropped");
                 }
                 Err(SendError::Retry(why)) => {
                     tracing::warn!(%site, %source, why, "the hub did not take observations; sending again");
+                    on_disk(&self.outbox, move |o| o.let_go(sent_at)).await?;
                     tokio::time::sleep(delays.next().unwrap_or(LONGEST_DELAY)).await;
                 }
             }

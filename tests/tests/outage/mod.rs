@@ -36,12 +36,16 @@ async fn in_service(devices: u32) -> (Bed, Vec<(String, String)>) {
 
 /// The reasons that SLURM showed of a device, in the order of its history; each as often as it was told.
 async fn reasons(api: &Api, device: &str) -> Vec<String> {
-    let mut told = Vec::new();
+    let (mut told, mut seqs) = (Vec::new(), Vec::new());
     for decision in api.all(&format!("/devices/{device}/history")).await.unwrap().iter().rev() {
         for event in decision["events"].as_array().into_iter().flatten().filter(|e| e["type"] == "SchedulerChanged") {
             told.extend(event["section"]["reason"].as_str().filter(|r| r.starts_with("outage ")).map(str::to_owned));
+            let seq = &event["source_seq"];
+            seqs.push((seq["epoch"].as_u64().unwrap(), seq["counter"].as_u64().unwrap()));
         }
     }
+    assert!(seqs.windows(2).all(|w| w[0] < w[1]), "each look counts once, in its order: {seqs:?}");
+    // One drain may be seen in several states.
     told.dedup();
     told
 }

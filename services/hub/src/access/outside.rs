@@ -12,6 +12,8 @@ use tokio::sync::Mutex;
 const LEEWAY: u64 = 30;
 /// Keys are asked for again when a token names one that we do not have, but not more often than this.
 const AGAIN: Duration = Duration::from_secs(30);
+/// Keys that could not be read anew for so long count no more.
+const TOO_OLD: Duration = Duration::from_secs(24 * 3600);
 /// And when they are this old.
 const OLD: Duration = Duration::from_secs(3600);
 
@@ -44,8 +46,17 @@ pub struct Outside {
     pub grants: Vec<Grant>,
     /// Its keys.
     pub keys: Box<dyn KeySource>,
-    /// The keys that were last published, and when they were asked for.
-    pub held: Mutex<Option<(JwkSet, Instant)>>,
+    /// The keys that were last published.
+    pub held: Mutex<Held>,
+    /// One fetch at a time; nobody with a known key waits for it.
+    pub fetching: Mutex<()>,
+}
+
+/// What is known of an issuer's keys.
+#[derive(Default)]
+pub struct Held {
+    keys: Option<(JwkSet, Instant)>,
+    asked: Option<Instant>,
 }
 
 /// A person whom an issuer vouches for.
@@ -97,29 +108,43 @@ impl Outside {
         };
         Ok(Person {
             subject: format!("{}#{}", self.url, text("sub").unwrap_or_default()),
-            client: text("azp").or(text("client_id")).unwrap_or("oidc").to_owned(),
+            // Never a name that the roster could have: there no `#` is allowed.
+            client: format!("{}#{}", self.url, text("azp").or(text("client_id")).unwrap_or_default()),
             grants: self.grants.iter().filter(|g| groups.contains(&g.group.as_str())).cloned().collect(),
         })
     }
 
-    /// The key of this id. One fetch at a time; who waits for it takes what it brought.
+    /// The key of this id.
     async fn key(&self, kid: &str) -> Result<DecodingKey, String> {
-        let mut held = self.held.lock().await;
-        let known = |held: &Option<(JwkSet, Instant)>| held.as_ref().and_then(|(keys, _)| keys.find(kid).cloned());
-        let age = held.as_ref().map(|(_, at)| at.elapsed());
-        let due = age.is_none_or(|age| age > OLD || (known(&held).is_none() && age > AGAIN));
-        if due {
-            match self.keys.fetch().await {
-                Ok(keys) => *held = Some((keys, Instant::now())),
-                Err(why) => {
-                    tracing::error!(issuer = self.url, why, "an issuer's keys could not be read");
-                    // Those that are known count on; an unknown one is refused, and asked for again after a while.
-                    let keys = held.take().map(|(keys, _)| keys).unwrap_or(JwkSet { keys: vec![] });
-                    *held = Some((keys, Instant::now()));
-                }
+        if self.due(kid).await {
+            let _one = self.fetching.lock().await;
+            // Who waited takes what the fetch before brought.
+            if self.due(kid).await {
+                self.fetch().await;
             }
         }
-        let jwk = known(&held).ok_or_else(|| format!("{} has no key with that kid", self.url))?;
-        DecodingKey::from_jwk(&jwk).map_err(|e| format!("the issuer's key: {e}"))
+        let held = self.held.lock().await;
+        // Fail closed: what an issuer published long ago may be what it has withdrawn.
+        let keys = held.keys.as_ref().filter(|(_, at)| at.elapsed() < TOO_OLD).map(|(keys, _)| keys);
+        let jwk = keys.and_then(|keys| keys.find(kid)).ok_or_else(|| format!("{} has no key with that kid", self.url))?;
+        DecodingKey::from_jwk(jwk).map_err(|e| format!("the issuer's key: {e}"))
+    }
+
+    /// Whether the keys are to be asked for: a key that is known and not old needs no question.
+    async fn due(&self, kid: &str) -> bool {
+        let held = self.held.lock().await;
+        let lately = held.asked.is_some_and(|at| at.elapsed() < AGAIN);
+        let good = held.keys.as_ref().is_some_and(|(keys, at)| at.elapsed() < OLD && keys.find(kid).is_some());
+        !good && !lately
+    }
+
+    async fn fetch(&self) {
+        let fetched = self.keys.fetch().await;
+        let mut held = self.held.lock().await;
+        held.asked = Some(Instant::now());
+        match fetched {
+            Ok(keys) => held.keys = Some((keys, Instant::now())),
+            Err(why) => tracing::error!(issuer = self.url, why, "an issuer's keys could not be read"),
+        }
     }
 }

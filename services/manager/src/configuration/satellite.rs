@@ -77,8 +77,12 @@ impl Systems {
                 bail!("site {} has two SLURM clusters", slurm.site);
             }
         }
+        let mut bound = BTreeSet::new();
         for netbox in &self.netbox {
             netbox.verify()?;
+            if let Some(site) = netbox.sites.iter().find(|site| !bound.insert(*site)) {
+                bail!("site {site} is bound to two NetBoxes; a site has one");
+            }
             // Devices' ids are made of it: two NetBoxes under one name would share devices.
             if !instances.insert(&netbox.instance) {
                 bail!("netbox `{}`: an instance has a name of its own, without blanks around it", netbox.instance);
@@ -108,6 +112,9 @@ impl Configuration {
             ("keep_days", self.keep_days),
             ("deadline_seconds", hub.deadline_seconds),
         ])?;
+        if self.webhooks_listen.is_some_and(|at| !at.ip().is_loopback()) {
+            bail!("webhooks_listen: loopback alone; what comes from elsewhere comes through a proxy that speaks TLS");
+        }
         if self.slurm.is_empty() && self.netbox.is_empty() {
             bail!("nothing is looked at: name a [[slurm]] or a [[netbox]]");
         }

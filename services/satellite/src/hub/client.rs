@@ -16,6 +16,8 @@ use tokio::sync::Notify;
 const PACKED_FROM: usize = 1024;
 /// Larger answers are refused; a page of 500 devices has some 200 kB.
 const MAX_ANSWER: usize = 16 << 20;
+/// A device list older than this, in seconds, is none.
+const MOST_LAG: f64 = 30.0;
 /// The longest that a hub's Retry-After is heeded.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -130,6 +132,9 @@ impl Client {
         }
         let problem: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let words = format!("{status} {}: {}", problem["code"].as_str().unwrap_or("?"), problem["detail"].as_str().unwrap_or("?"));
+        if status == StatusCode::PAYLOAD_TOO_LARGE {
+            return Err(SendError::TooLarge(words));
+        }
         if status == StatusCode::CONFLICT && problem["code"] == "superseded" {
             return Err(SendError::Superseded(words));
         }
@@ -188,6 +193,10 @@ impl Client {
             let filter = format!("site%20%3D%20{site}");
             let path = format!("/api/v1/devices?filter={filter}&limit=500&fields=id,name,slurm_node{cursor}");
             let page: Value = self.ask(Method::GET, &path, None::<&()>).await?;
+            // A read model that is being made anew knows few devices, or none: that is no list.
+            if page["meta"]["lag_seconds"].as_f64().is_none_or(|lag| lag > MOST_LAG) {
+                return Err(SendError::Retry(format!("the device list of {site}: the hub's read model is behind")));
+            }
             let items = page["items"].as_array().cloned().unwrap_or_default();
             for item in items {
                 let listed: ListedDevice =

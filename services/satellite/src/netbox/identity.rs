@@ -5,6 +5,9 @@ use crate::agent::report;
 use fleet_schemas::{ConditionReport, Status, real_serial};
 use std::collections::{BTreeMap, HashMap};
 
+/// Others that a conflict names; a placeholder that we do not know may be the serial of hundreds.
+const SHOWN: usize = 20;
+
 /// Which devices share a real serial with others: id → the other ids, ascending.
 pub(crate) fn conflicts<'a>(serials: impl Iterator<Item = (i64, Option<&'a str>)>) -> BTreeMap<i64, Vec<i64>> {
     let mut holders: HashMap<String, Vec<i64>> = HashMap::new();
@@ -51,7 +54,10 @@ pub(crate) fn conditions(row: &Row, others: Option<&Vec<i64>>) -> Vec<ConditionR
     let conflict = match others {
         None => report("IdentityConflict", Status::False, "SerialUnique", String::new()),
         Some(others) => {
-            let ids: Vec<String> = others.iter().map(i64::to_string).collect();
+            let mut ids: Vec<String> = others.iter().take(SHOWN).map(i64::to_string).collect();
+            if others.len() > SHOWN {
+                ids.push(format!("{} more", others.len() - SHOWN));
+            }
             report(
                 "IdentityConflict",
                 Status::True,

@@ -120,6 +120,10 @@ pub(crate) struct Hub {
     /// How often it was asked for the devices.
     pub(crate) listed: AtomicU64,
     pub(crate) epochs: AtomicU64,
+    /// More items than this are too large for it; 0 = any number is taken.
+    pub(crate) most_items: AtomicU64,
+    /// An item that is too large for it, alone and with others.
+    pub(crate) never: Mutex<Option<String>>,
     /// Told when the list changed.
     pub(crate) changed: Notify,
 }
@@ -147,6 +151,11 @@ impl Sink for Hub {
             if let Some(refusal) = self.refuse.lock().unwrap().clone() {
                 self.refused.fetch_add(1, Ordering::SeqCst);
                 return Err(refusal);
+            }
+            let most = self.most_items.load(Ordering::SeqCst);
+            let never = self.never.lock().unwrap().clone();
+            if (most > 0 && batch.len() as u64 > most) || batch.iter().any(|o| Some(&o.native_id) == never.as_ref()) {
+                return Err(SendError::TooLarge("413".into()));
             }
             assert!(batch.iter().all(|o| (&o.site, o.source) == (&batch[0].site, batch[0].source)), "a batch holds one site");
             self.batches.lock().unwrap().push(batch.len());
@@ -230,6 +239,12 @@ impl Stage {
         let agent =
             fleet_satellite::run(agent, outbox.clone(), hub.clone(), clock.clone(), settings, Arc::new(Notify::new()), cancel.clone());
         Self { hub, outbox, clock, script, looked, remembered, agent: tokio::spawn(agent), said: 0, cancel }
+    }
+
+    /// The next run on a file that an earlier one still lets go of.
+    pub(crate) async fn again(file: &Path, hub: Arc<Hub>, sites: &[&str]) -> Self {
+        eventually("the file is free", || Outbox::open(file, Duration::from_secs(900), KEEP).is_ok()).await;
+        Self::new(file, hub, sites)
     }
 
     /// Starts sending.

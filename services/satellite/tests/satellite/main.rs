@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
 
+mod apart;
 mod faulty;
 mod fixtures;
 mod harness;

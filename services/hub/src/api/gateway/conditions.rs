@@ -139,7 +139,9 @@ pub(crate) async fn one(
     let device = DeviceId::to_string(&doc.state.id);
     let item = ConditionItem { device, ..item };
     may(&admitted, &item, &uri).map_err(problem)?;
-    let about = about(&admitted, &admitted.devices().await?, &item).map_err(problem)?;
+    let linked = doc.state.inventory.as_ref().and_then(|i| i.slurm_node.clone());
+    let devices = super::Devices::of(doc.state.id, linked);
+    let about = about(&admitted, &devices, &item).map_err(problem)?;
     let observation = admitted.observation(about, &ConditionsSeen { conditions: vec![item.report()] }.into(), None);
     let stands = |c: &fleet_lifecycle::device::Condition| {
         (c.status, &c.reason, &c.message, &c.site, c.confirmed_live) == (item.status, &item.reason, &item.message, &site, true)

@@ -34,6 +34,11 @@ pub(super) fn counts(hub: &Hub, principal: &Principal, site: &SiteId, source: So
     if newest == epoch {
         return Ok(());
     }
+    if epoch > newest {
+        // Ours is the younger memory: a journal from a backup, or a hub that has not read that far. Nothing may be dropped for it.
+        let detail = format!("epoch {epoch} of {source} at {site} is not known here yet; the newest is {newest}");
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "epoch-unknown", detail).header("retry-after", "5"));
+    }
     let detail = format!("epoch {newest} of {source} at {site} counts, not {epoch}");
     hub.denials.record(&principal.client, "epoch", "POST", uri.path(), &detail);
     Err(superseded(detail))

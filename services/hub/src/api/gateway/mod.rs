@@ -14,7 +14,7 @@ use crate::{Hub, Problem};
 use axum::{http::StatusCode, http::Uri};
 use fleet_schemas::wire::{BatchAnswer, ItemResult, MOST_ITEMS, Run, list_digest};
 use fleet_schemas::{DeviceId, Fact, Observation, ObservationId, SiteId, Source, SourceSeq, StreamId, Timestamp};
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 use uuid::Uuid;
 
 pub(crate) fn routes() -> Routes {
@@ -56,6 +56,9 @@ pub(crate) fn routes() -> Routes {
         )
 }
 
+/// A read model that is further behind than this says nothing of which devices there are.
+const MOST_LAG: Duration = Duration::from_secs(30);
+
 /// A batch whose sender, site, source and run are in order.
 struct Admitted<'a> {
     hub: &'a Hub,
@@ -88,6 +91,11 @@ async fn admit<'a>(
     let reference = hub.journal.reference();
     if !reference.sites.contains_key(&site) {
         return Err(Problem::missing(format!("there is no site {site}")));
+    }
+    // While the read model is made anew it knows few devices, or none: what is true would be refused for good.
+    if hub.reads().lag() > MOST_LAG {
+        let detail = "the read model is behind; send the same again";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "projection-lagging", detail).header("retry-after", "5"));
     }
     let Some(source) = hub.clients.get(&principal.client).and_then(|c| c.source) else {
         let detail = format!("{} is known for no source: the roster's `kinds` names one", principal.client);
@@ -199,6 +207,11 @@ struct Devices {
 }
 
 impl Devices {
+    /// One alone.
+    fn of(id: DeviceId, slurm_node: Option<String>) -> Self {
+        Self { by_name: HashMap::new(), by_id: HashMap::from([(id, slurm_node)]), digest: String::new() }
+    }
+
     /// The device that an item names, of this site alone: another's is not told apart from none.
     fn find(&self, named: &str) -> Result<DeviceId, ItemResult> {
         if let Ok(id) = named.parse::<DeviceId>() {
