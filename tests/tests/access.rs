@@ -231,6 +231,9 @@ async fn every_route_by_every_principal_at_every_site() {
     let operation = drained.body["operation"].as_str().unwrap().to_owned();
     let read = [("fleet-consistency-token", drained.token.as_deref().unwrap())];
     assert_eq!(bed.api.send(Method::GET, "/api/v1/devices?limit=1", None, &read).await.unwrap().status, StatusCode::OK);
+    let config = json!({"device_role": "gpu-node", "image": "ubuntu", "flavor": "gpu"});
+    let made = bed.client("slurm-bootstrap-config:create", &["sim1"]).post("/sites/sim1/slurm-bootstrap-configs/", &config).await.unwrap();
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
     let document: Value = reqwest::get(format!("{}/openapi.json", bed.hub.url)).await.unwrap().json().await.unwrap();
     let all = every(&document, &[("<device>", device), ("<operation>", operation)]);
     assert!(all.len() > 50, "{} operations", all.len());

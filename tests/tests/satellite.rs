@@ -163,6 +163,7 @@ async fn hub_and_satellite_meet_over_tls_under_a_ca_of_the_sites_own() {
     let (code, text) = manager(&bed.folder.path().join("satellite"), &["satellite", "doctor", "--config", "satellite.toml"]).await;
     assert!(code == 1 && text.contains("certificate"), "{text}");
     // In the clear, beyond loopback, neither of them speaks.
+    bed.pair.kill_satellite();
     bed.edit("satellite/satellite.toml", &url, "http://hub.example.net:8480");
     let (code, text) = manager(&bed.folder.path().join("satellite"), &["satellite", "--config", "satellite.toml"]).await;
     assert!(code == 1 && text.contains("https, or http on loopback"), "{text}");

@@ -41,7 +41,7 @@ async fn what_is_said_only_once_is_said_by_the_next_run() {
     stage.drain();
     (&mut stage.agent).await.unwrap().unwrap_err();
     assert_eq!(stage.outbox.waiting(Source::Slurm).unwrap(), 0);
-    drop(stage);
+    stage.end();
     *hub.refuse.lock().unwrap() = None;
     let mut stage = Stage::again(&file, hub.clone(), &["s1"]).await;
     stage.drain();

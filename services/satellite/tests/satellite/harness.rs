@@ -275,6 +275,11 @@ impl Stage {
         self.say(Ok(Sweep::default())).await;
     }
 
+    /// Ends the sending; the agent has ended by itself.
+    pub(crate) fn end(self) {
+        self.cancel.cancel();
+    }
+
     /// Ends the agent and the sending.
     pub(crate) async fn stop(self) {
         self.cancel.cancel();
