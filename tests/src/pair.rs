@@ -78,6 +78,8 @@ pub struct Pair {
     pub url: String,
     hub: Option<Child>,
     satellite: Option<Child>,
+    more: Vec<(String, Vec<String>)>,
+    env: Vec<(String, String)>,
 }
 
 /// A port of loopback that nobody has just now.
@@ -93,7 +95,7 @@ impl Pair {
         for dir in ["hub", "satellite"] {
             std::fs::create_dir_all(folder.join(dir))?;
         }
-        let pair = Self { folder: folder.into(), url, hub: None, satellite: None };
+        let pair = Self { folder: folder.into(), url, hub: None, satellite: None, more: vec![], env: vec![] };
         let mut roster = "satelliteRoster:\n".to_owned();
         for place in world.places.iter().filter(|p| p.slurm.is_some()) {
             let (client, scopes) = (format!("slurm-agent-{}", place.name), r#"["device:update", "device-condition:create"]"#);
@@ -113,6 +115,29 @@ impl Pair {
         Ok(pair)
     }
 
+    /// Gives `hub` or `satellite` further arguments from its next start on.
+    pub fn more(&mut self, which: &str, args: &[&str]) {
+        self.more.push((which.into(), args.iter().map(|a| (*a).to_owned()).collect()));
+    }
+
+    /// Sets an environment variable of both from their next start on.
+    pub fn env(&mut self, name: &str, value: &str) {
+        self.env.push((name.into(), value.into()));
+    }
+
+    fn command(&self, folder: &str, stdout: Stdio) -> anyhow::Result<Command> {
+        let which = if folder == "hub" { "hub" } else { "satellite" };
+        let folder = self.folder.join(folder);
+        let log = std::fs::File::options().create(true).append(true).open(folder.join("log.txt"))?;
+        let mut command = Command::new(binary("fleet-manager"));
+        command.current_dir(folder).args([which, "--config", &format!("{which}.toml")]).stdout(stdout).stderr(log);
+        for (_, args) in self.more.iter().filter(|(of, _)| of == which) {
+            command.args(args);
+        }
+        command.envs(self.env.iter().map(|(k, v)| (k, v)));
+        Ok(command)
+    }
+
     /// Writes the satellite's configuration for a hub at `url`.
     pub fn satellite_calls(&self, url: &str, world: &World, rhythm: Rhythm) -> anyhow::Result<()> {
         std::fs::write(self.folder.join("satellite/satellite.toml"), satellite_toml(world, rhythm, url)?)?;
@@ -127,8 +152,8 @@ impl Pair {
 
     /// Starts the hub, and waits until it says so.
     pub async fn start_hub(&mut self) -> anyhow::Result<()> {
-        let child = spawn(&self.folder.join("hub"), &["hub", "--config", "hub.toml"], "hub runs: ").await?;
-        self.hub = Some(child);
+        let child = spawn(self.command("hub", Stdio::piped())?, "hub runs: ").await;
+        self.hub = Some(child.with_context(|| self.log())?);
         Ok(())
     }
 
@@ -141,7 +166,7 @@ impl Pair {
 
     /// A satellite in another folder of this pair; its end is the caller's.
     pub async fn spawn_satellite(&self, folder: &str) -> anyhow::Result<Child> {
-        spawn(&self.folder.join(folder), &["satellite", "--config", "satellite.toml"], "satellite runs: ").await
+        spawn(self.command(folder, Stdio::piped())?, "satellite runs: ").await.with_context(|| self.log())
     }
 
     /// Both.
@@ -164,11 +189,10 @@ impl Pair {
     /// The same without waiting for either to run.
     pub fn launch_missing(&mut self) -> anyhow::Result<()> {
         if !runs(&mut self.hub) {
-            self.hub = Some(command(&self.folder.join("hub"), &["hub", "--config", "hub.toml"], Stdio::null())?.spawn()?);
+            self.hub = Some(self.command("hub", Stdio::null())?.spawn()?);
         }
         if !runs(&mut self.satellite) {
-            let args = ["satellite", "--config", "satellite.toml"];
-            self.satellite = Some(command(&self.folder.join("satellite"), &args, Stdio::null())?.spawn()?);
+            self.satellite = Some(self.command("satellite", Stdio::null())?.spawn()?);
         }
         Ok(())
     }
@@ -287,24 +311,14 @@ async fn ended(mut child: Child) -> anyhow::Result<Option<i32>> {
     bail!("it did not end within 30 s")
 }
 
-fn command(folder: &Path, args: &[&str], stdout: Stdio) -> anyhow::Result<Command> {
-    let log = std::fs::File::options().create(true).append(true).open(folder.join("log.txt"))?;
-    let mut command = Command::new(binary("fleet-manager"));
-    command.current_dir(folder).args(args).stdout(stdout).stderr(log);
-    Ok(command)
-}
-
-async fn spawn(folder: &Path, args: &[&str], says: &str) -> anyhow::Result<Child> {
-    let (folder, says) = (folder.to_owned(), says.to_owned());
-    let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+async fn spawn(mut command: Command, says: &str) -> anyhow::Result<Child> {
+    let says = says.to_owned();
     tokio::task::spawn_blocking(move || {
-        let log_path = folder.join("log.txt");
-        let args: Vec<_> = args.iter().map(String::as_str).collect();
-        let mut child = command(&folder, &args, Stdio::piped())?.spawn().context("fleet-manager")?;
+        let mut child = command.spawn().context("fleet-manager")?;
         let stdout = child.stdout.take().context("stdout")?;
         match BufReader::new(stdout).lines().map_while(Result::ok).find(|l| l.starts_with(&says)) {
             Some(_) => Ok(child),
-            None => bail!("it ended with {} before it ran:\n{}", child.wait()?, tail(&log_path)),
+            None => bail!("it ended with {} before it ran", child.wait()?),
         }
     })
     .await?

@@ -6,6 +6,7 @@ mod access;
 mod api;
 mod attention;
 mod bootstrap;
+mod canaries;
 mod documents;
 mod exclusive;
 mod filters;

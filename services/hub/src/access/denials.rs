@@ -35,10 +35,13 @@ pub struct Denial {
     pub unrecorded: u32,
 }
 
+/// Client and reason.
+type Kind = (String, &'static str);
+
 /// Takes denials. Writing them is nobody's to wait for.
 pub struct Denials {
     queue: mpsc::Sender<Denial>,
-    lately: Mutex<HashMap<(String, &'static str), (Instant, u32)>>,
+    lately: Mutex<HashMap<Kind, (Instant, u32)>>,
     control: SqlitePool,
 }
 

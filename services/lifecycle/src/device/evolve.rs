@@ -3,8 +3,8 @@
 use super::claims;
 use super::state::{Acknowledged, Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
 use fleet_schemas::{
-    ConditionChanged, DeviceEvent, InventoryChanged, OperationStarted, Phase, PhaseChanged, SchedulerChanged, SiteId, Source, SourceSeq,
-    TaskDone, TaskKind, TaskPlanned, Timestamp, WaitKind,
+    Annotation, ConditionChanged, DeviceEvent, InventoryChanged, OperationStarted, Phase, PhaseChanged, SchedulerChanged, SiteId, Source,
+    SourceSeq, TaskDone, TaskKind, TaskPlanned, Timestamp, WaitKind,
 };
 
 /// Marks that are remembered: enough to know an old drain of ours for what it is.
@@ -76,17 +76,19 @@ pub fn evolve(device: &mut Device, event: &DeviceEvent, at: Timestamp) {
         DeviceEvent::DriftAccepted(e) => device.accepted_status = Some(e.status.clone()),
         DeviceEvent::ClaimsChanged(e) => claims::changed(device, e),
         DeviceEvent::GrantChanged(e) => claims::granted(device, e),
-        DeviceEvent::AnnotationsChanged(e) => {
-            for a in &e.annotations {
-                match &a.value {
-                    Some(value) => _ = device.annotations.insert(a.key.clone(), value.clone()),
-                    None => _ = device.annotations.remove(&a.key),
-                }
-            }
-        }
+        DeviceEvent::AnnotationsChanged(e) => annotated(device, &e.annotations),
         DeviceEvent::EditJudged(e) => {
             device.judged_edit = device.judged_edit.max(e.change_id);
             device.accepted_status = None;
+        }
+    }
+}
+
+fn annotated(device: &mut Device, annotations: &[Annotation]) {
+    for a in annotations {
+        match &a.value {
+            Some(value) => _ = device.annotations.insert(a.key.clone(), value.clone()),
+            None => _ = device.annotations.remove(&a.key),
         }
     }
 }
