@@ -186,6 +186,7 @@ async fn configurations_are_checked_before_anything_is_made() {
         ("hub/values.yaml", "site: sim1", "site: sim7", "no site `sim7`"),
         ("hub/values.yaml", "device:update", "slurm-bootstrap-config:create", "no satellite may have scope"),
         ("hub/values.yaml", "kinds: [slurm]", "kinds: [slurmm]", "`slurmm` is no kind"),
+        ("hub/values.yaml", "instance: sim, ", "", "kind netbox needs `instance`"),
         ("satellite/satellite.toml", "key_file = ", "kid = ", "`client` and `key_file` say how"),
         ("satellite/satellite.toml", "list_seconds = 5", "list_seconds = 0", "list_seconds is 0"),
         ("satellite/satellite.toml", "instance = \"sim\"", "instance = \" sim\"", "without blanks around it"),

@@ -97,16 +97,24 @@ impl Folder {
 
     /// The sample users.
     pub fn users(&self) -> anyhow::Result<Vec<Client>> {
-        USERS.iter().map(|(user, scopes)| self.client(user, scopes, vec!["*".into()], None)).collect()
+        USERS.iter().map(|(user, scopes)| self.client(user, scopes, vec!["*".into()], None, None)).collect()
     }
 
-    /// A client, with keys that exist only here.
-    pub fn client(&self, client: &str, scopes: &[&str], sites: Vec<String>, source: Option<Source>) -> anyhow::Result<Client> {
+    /// A client, with keys that exist only here. `instance` names the NetBox that it looks at, where it looks at one.
+    pub fn client(
+        &self,
+        client: &str,
+        scopes: &[&str],
+        sites: Vec<String>,
+        source: Option<Source>,
+        instance: Option<&str>,
+    ) -> anyhow::Result<Client> {
         let jwk = public_jwk(&self.key(client)?).map_err(anyhow::Error::msg)?;
         let jwks = serde_json::from_value(json!({"keys": [jwk]})).with_context(|| format!("the key of {client}"))?;
         let scopes = scopes.iter().map(|s| (*s).to_owned()).collect();
         let conditions = fleet_hub::access::Client::types_of(source);
-        Ok(Client { client: client.into(), scopes, sites, source, conditions, token_url_audience: false, jwks })
+        let instance = instance.map(str::to_owned);
+        Ok(Client { client: client.into(), scopes, sites, source, instance, conditions, token_url_audience: false, jwks })
     }
 
     /// Writes the context file for a hub at `url`.
