@@ -5,9 +5,8 @@ use fleet_hub::access::{Client, Issuer, generate_key, public_jwk};
 use fleet_schemas::Source;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The operator that every dev folder has.
@@ -177,10 +176,5 @@ pub fn vault_file(data: &Path) -> PathBuf {
 
 /// Whole or not at all, readable by the owner alone.
 fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let half = path.with_extension("new");
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half).with_context(|| half.display().to_string())?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&half, path).with_context(|| path.display().to_string())
+    fleet_hub::private::write(path, bytes).with_context(|| path.display().to_string())
 }

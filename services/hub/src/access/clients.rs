@@ -182,8 +182,9 @@ mod tests {
             read("client: slurm-agent-lhr1, site: lhr1, kinds: [slurm], scopes: ['device:update', 'device-condition:create']").unwrap();
         assert_eq!((read[0].source, read[0].sites.as_slice()), (Some(Source::Slurm), &["lhr1".to_owned()][..]));
         assert_eq!(read[0].conditions, ["SlurmMember", "SlurmSchedulable", "SlurmDrained", "SlurmDrainForeign"]);
-        let read = read("client: netbox-agent, site: lhr1, kinds: [netbox], instance: main, scopes: ['observation:create']").unwrap();
-        assert_eq!((read[0].source, read[0].instance.as_deref()), (Some(Source::Netbox), Some("main")));
+        let netbox = self::read("client: netbox-agent, site: lhr1, kinds: [netbox], instance: main, scopes: ['observation:create']");
+        let netbox = netbox.unwrap();
+        assert_eq!((netbox[0].source, netbox[0].instance.as_deref()), (Some(Source::Netbox), Some("main")));
     }
 
     #[test]
