@@ -133,7 +133,7 @@ async fn parked_input_is_replayed_or_discarded_with_a_reason() {
         (&["projections", "flip"], 0),
         (&["projections", "drop"], 0),
         (&["parked", "list", "--closed"], 0),
-        (&["parked", "show", "fm.commands.v1:3:0"], 0),
+        (&["parked", "show", &id(0)], 0),
         (&["parked", "show", "x"], 3),
     ] {
         let told = hub.fmctl(args).await.unwrap();

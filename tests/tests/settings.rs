@@ -43,13 +43,14 @@ async fn owners_are_patched_and_shown_and_modes_only_observe() {
     refused(&bed, Method::PATCH, "/sites/mars", json!({}), 404, "not-found").await;
     let stale = ask(&bed.api, Method::PATCH, "/sites/sim1", &owners, &[("if-match", "\"v1\"")]).await;
     assert_eq!(stale.status, StatusCode::PRECONDITION_FAILED);
+    let auditor = bed.client("audit:read", &["*"]);
     for (scope, path) in [("site:update", "/sites/sim1"), ("slurm-bootstrap-config:update", "/sites/sim1/slurm-bootstrap-configs/gpu-node")]
     {
         let far = ask(&bed.client(scope, &["sim2"]), Method::PATCH, path, &owners, &[]).await;
         assert_eq!((far.status, &far.body["code"]), (StatusCode::FORBIDDEN, &json!("out-of-reach")), "{path}");
         // Auditors read of it.
         until("the denial", || async {
-            let denials = bed.api.get("/audit/denials").await.map_err(|e| e.to_string())?;
+            let denials = auditor.get("/audit/denials").await.map_err(|e| e.to_string())?;
             let kept =
                 |d: &Value| d["reason"] == "reach" && d["method"] == "PATCH" && d["path"].as_str().is_some_and(|p| p.ends_with(path));
             if denials["items"].as_array().is_some_and(|all| all.iter().any(kept)) { Ok(()) } else { Err(denials.to_string()) }
