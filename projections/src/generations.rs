@@ -323,7 +323,7 @@ impl Generations {
     }
 
     /// Puts a parked input back on its topic, or lets it be, by a person's word; the topic of parked inputs keeps that.
-    pub async fn close_parked(&self, row: &crate::ParkedRow, closed: &fleet_schemas::ParkedClosed) -> Result<(), fleet_log::AppendError> {
-        parked::close(&*self.log, &self.parked, row, closed).await
+    pub async fn close_parked(&self, row: &crate::ParkedRow, closed: &fleet_schemas::ParkedClosed) -> Result<(), crate::CloseError> {
+        parked::close(&*self.log, &self.control, &self.parked, row, closed).await
     }
 }

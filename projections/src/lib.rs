@@ -17,6 +17,7 @@ mod write;
 pub use compare::Difference;
 pub use db::{Db, Error};
 pub use generations::{Generation, Generations, Rebuilt, Unturned};
+pub use parked::CloseError;
 pub use projector::{Progress, Projector, Standing};
 pub use queries::{
     AttentionFilter, AttentionRow, ConditionFilter, ConditionRow, ConfigVersion, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, Key,

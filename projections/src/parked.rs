@@ -2,8 +2,9 @@
 
 use crate::db::{Db, Error};
 use crate::queries::ParkedRow;
-use fleet_log::{EventLog, Item, ReadError, ReadFault, Record, Stored, TopicPartition};
-use fleet_schemas::{Closing, DecodeError, Parked, ParkedClosed, Record as _, decode, encode, fingerprint_of, registry};
+use fleet_log::{AppendError, EventLog, Item, ReadError, ReadFault, Record, Stored, TopicPartition};
+use fleet_schemas::{Closing, DecodeError, Parked, ParkedClosed, Record as _, SECOND, decode, encode, fingerprint_of, registry};
+use sqlx::sqlite::SqlitePool;
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
@@ -52,13 +53,54 @@ fn read(bytes: &[u8]) -> Result<Told, DecodeError> {
     if closed { decode(bytes).map(Told::Closed) } else { decode(bytes).map(Told::Parked) }
 }
 
-/// Replaying comes first: a crash in between replays once more, and the deciders know a repeat by its id.
+/// A closing that was begun so long ago, and never ended, was cut off with its process.
+const CUT_OFF: i64 = 60 * SECOND;
+
+/// Why a parked input was not closed.
+#[derive(Debug, thiserror::Error)]
+pub enum CloseError {
+    /// Somebody else closes it, or has.
+    #[error("it is closed already, or being closed")]
+    Taken,
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] AppendError),
+    /// The store of claims failed; nothing was done.
+    #[error("control: {0}")]
+    Control(#[from] sqlx::Error),
+}
+
+/// One closes it, whoever else asks at the same time, and however late the read model shows it. Replaying comes first: a crash in between
+/// replays once more, and the deciders know a repeat by its id.
 pub(crate) async fn close(
     log: &dyn EventLog,
+    control: &SqlitePool,
     parked: &TopicPartition,
     row: &ParkedRow,
     closed: &ParkedClosed,
-) -> Result<(), fleet_log::AppendError> {
+) -> Result<(), CloseError> {
+    let claim = sqlx::query(
+        "INSERT INTO parked_closing (topic, partition, offset, at, done) VALUES ($1, $2, $3, $4, 0)
+         ON CONFLICT (topic, partition, offset) DO UPDATE SET at = excluded.at WHERE done = 0 AND at < $5",
+    );
+    let claim = claim.bind(&row.topic).bind(row.partition).bind(row.offset as i64).bind(closed.closed_at.0);
+    if claim.bind(closed.closed_at.0 - CUT_OFF).execute(control).await?.rows_affected() == 0 {
+        return Err(CloseError::Taken);
+    }
+    let appended = append(log, parked, row, closed).await;
+    // What failed may be tried again at once; what is done is so for ever.
+    let end = match &appended {
+        Ok(()) => "UPDATE parked_closing SET done = 1 WHERE topic = $1 AND partition = $2 AND offset = $3",
+        Err(_) => "DELETE FROM parked_closing WHERE topic = $1 AND partition = $2 AND offset = $3",
+    };
+    let ended = sqlx::query(end).bind(&row.topic).bind(row.partition).bind(row.offset as i64).execute(control).await;
+    if let Err(error) = ended {
+        tracing::warn!(%error, "the end of a parked input's closing could not be noted; another try is refused for a minute");
+    }
+    Ok(appended?)
+}
+
+async fn append(log: &dyn EventLog, parked: &TopicPartition, row: &ParkedRow, closed: &ParkedClosed) -> Result<(), AppendError> {
     if closed.closing == Closing::Replayed {
         let at = TopicPartition { topic: row.topic.as_str().into(), partition: row.partition };
         log.append(at, vec![Record { key: row.key.clone().into(), value: row.value.clone().into() }]).await?;

@@ -208,6 +208,26 @@ record! {
     }
 }
 record! {
+    /// A role's profile at a site that has none for it yet: what a configuration says at start. A profile that there is stays.
+    pub struct FirstRoleProfile in "command" {
+        /// Slug of the role.
+        role: String,
+        /// The profile.
+        profile: RoleProfile,
+    }
+}
+record! {
+    /// A merge-patch of a role's profile: the fields that are named get these values, absent ones included; the others stay.
+    pub struct ChangeRoleProfile in "command" {
+        /// Slug of the role.
+        role: String,
+        /// Names of the fields to set, as `RoleProfile` has them.
+        set: Vec<String>,
+        /// Their values.
+        profile: RoleProfile,
+    }
+}
+record! {
     /// An agent started: the site hands out the epoch of its observations.
     pub struct ClaimEpoch in "command" {
         /// The source it looks at.
@@ -221,7 +241,7 @@ payloads! {
     /// Any request.
     pub enum Ask {
         Baseline, Activate, Drain, Resume, Quarantine, Validate, Maintain, EndMaintenance, PlaceHold, LiftHold, Annotate, SetAnnotations,
-        AcknowledgeAttention, NotBuilt, RegisterSite, SetRoleProfile, ClaimEpoch, ChangeSite, PlaceFreeze, LiftFreeze, RegisterType,
+        AcknowledgeAttention, NotBuilt, RegisterSite, SetRoleProfile, FirstRoleProfile, ChangeRoleProfile, ClaimEpoch, ChangeSite, PlaceFreeze, LiftFreeze, RegisterType,
         CreateBootstrapConfig, UpdateBootstrapConfig, RetireBootstrapConfig, ReadUserData, Take, GiveBack,
     }
 }

@@ -184,6 +184,8 @@ pub fn name_of(ask: &Ask) -> &str {
         Ask::NotBuilt(n) => &n.verb,
         Ask::RegisterSite(_) => "register-site",
         Ask::SetRoleProfile(_) => "set-role-profile",
+        Ask::FirstRoleProfile(_) => "first-role-profile",
+        Ask::ChangeRoleProfile(_) => "change-role-profile",
         Ask::ClaimEpoch(_) => "claim-epoch",
         Ask::SetAnnotations(_) => "set-annotations",
         Ask::CreateBootstrapConfig(_) => "create-bootstrap-config",

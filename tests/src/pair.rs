@@ -107,7 +107,8 @@ impl Pair {
         let (sites, jwk) = (sites.join(", "), pair.keygen(&client)?);
         writeln!(
             roster,
-            "  - {{client: {client}, sites: [{sites}], kinds: [netbox], scopes: [\"observation:create\"], jwks: {{keys: [{jwk}]}}}}"
+            "  - {{client: {client}, sites: [{sites}], kinds: [netbox], instance: {}, scopes: [\"observation:create\"], jwks: {{keys: [{jwk}]}}}}",
+            world.netbox.0
         )?;
         std::fs::write(folder.join("hub/values.yaml"), roster)?;
         std::fs::write(folder.join("hub/hub.toml"), hub_toml(world, rhythm, port)?)?;

@@ -64,7 +64,10 @@ async fn a_token_tells_what_it_may_do() {
     let bed = bed().await;
     let some = bed.client("device:read site:read", &["sim1"]);
     let me = some.get("/whoami").await.unwrap();
-    assert_eq!(me, json!({"subject": "somebody", "client": "somebody", "scopes": ["device:read", "site:read"], "sites": ["sim1"]}));
+    let grant = json!({"scopes": ["device:read", "site:read"], "sites": ["sim1"]});
+    let expected =
+        json!({"subject": "somebody", "client": "somebody", "scopes": grant["scopes"], "sites": grant["sites"], "grants": [grant]});
+    assert_eq!(me, expected);
     let rows = [
         ("scope=device%3Aread", true),
         ("scope=device%3Aread&site=sim1", true),

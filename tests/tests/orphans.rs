@@ -1,7 +1,7 @@
 //! Things that no device claims, end to end: a SLURM node without a device shows, and disappears once it is linked, or gone.
 
 use fleet_schemas::wire::WireFact;
-use fleet_schemas::{ExclusiveGranted, ExclusiveName, Payload, UnclaimedSeen};
+use fleet_schemas::{DeviceId, ExclusiveGranted, ExclusiveName, NetboxDeviceGone, Payload, UnclaimedSeen};
 use fleet_sim::{NewDevice, Options};
 use fleet_tests::{Api, Running, configure, crypto, until};
 use reqwest::{Method, StatusCode};
@@ -134,5 +134,14 @@ async fn a_batch_names_what_is_unclaimed_item_by_item() {
     let answer = agent("observation:create").post("/sites/sim1/observations:batch", &json!({"items": items})).await.unwrap();
     assert_eq!(results(&answer.body)[..5], ["refused not-yours"; 5]);
     assert_eq!(results(&answer.body)[5], "refused undecodable");
+    // NetBox's agent speaks of the records of its own NetBox.
+    let gone = |instance: &str| {
+        let fact = NetboxDeviceGone { instance: instance.into(), netbox_id: 4711, deleted_by: None, noticed_by: "sweep".into() };
+        observed(&format!("device/{}", DeviceId::from_netbox(instance, 4711)), &WireFact::of(&Payload::of(&fact)))
+    };
+    let netbox = Api::with_token(&hub.url, &hub.token("netbox-agent-sim", "observation:create", &["sim1"]).unwrap()).unwrap();
+    let answer = netbox.post("/sites/sim1/observations:batch", &json!({"items": [gone("another"), gone("sim")]})).await.unwrap();
+    // The order is asked for last, and the batch names no epoch.
+    assert_eq!(results(&answer.body), ["refused not-yours", "refused wrong-epoch"], "{}", answer.body);
     assert_eq!(hub.stop().await.unwrap(), Some(0));
 }

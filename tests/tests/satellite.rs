@@ -92,6 +92,27 @@ async fn the_doctor_says_what_is_wrong_and_what_helps() {
     assert!(code == 1 && text.contains("no key of this client has that kid") && text.contains("public half"), "{code} {text}");
 }
 
+/// The configuration is the first word on a role's profile, at every start again; the site's owner has the last.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_sites_owner_set_outlives_a_start_of_the_hub() {
+    let mut bed = bed(Rhythm::QUICK).await;
+    bed.pair.start_hub().await.unwrap();
+    let path = "/sites/sim1/role-profiles/gpu-node/";
+    let api = bed.pair.api().await.unwrap();
+    let before = api.get(path).await.unwrap();
+    assert_eq!((&before["dhcp"], &before["scheduler"]), (&"none".into(), &"slurm".into()), "the configuration's");
+    let set = api.send(reqwest::Method::PATCH, &format!("/api/v1{path}"), Some(br#"{"dhcp": "kea"}"#), &[]).await.unwrap();
+    assert_eq!((set.status.as_u16(), &set.body["dhcp"]), (200, &"kea".into()), "{}", set.body);
+    bed.pair.kill_hub();
+    bed.edit("hub/hub.toml", "[sites.roles.gpu-node]", "[sites.roles.late]\nscheduler = \"none\"\n[sites.roles.gpu-node]");
+    bed.pair.start_hub().await.unwrap();
+    let api = bed.pair.api().await.unwrap();
+    // Set at this start: once it shows, everything before it does.
+    until("the new role's profile", || async { api.get("/sites/sim1/role-profiles/late/").await.map_err(|e| e.to_string()) }).await;
+    assert_eq!(api.get(path).await.unwrap(), set.body);
+    assert!(bed.pair.log().contains("was changed since it was first set"), "{}", bed.pair.log());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_webhook_brings_the_next_look_at_once_and_no_other_does() {
     let slow = Rhythm { interval: 3600, list: 3600, resync: 3600, sweep: 3600, window: 60 };
@@ -187,6 +208,7 @@ async fn configurations_are_checked_before_anything_is_made() {
         ("hub/values.yaml", "site: sim1", "site: sim7", "no site `sim7`"),
         ("hub/values.yaml", "device:update", "slurm-bootstrap-config:create", "no satellite may have scope"),
         ("hub/values.yaml", "kinds: [slurm]", "kinds: [slurmm]", "`slurmm` is no kind"),
+        ("hub/values.yaml", "instance: sim, ", "", "kind netbox needs `instance`"),
         ("satellite/satellite.toml", "key_file = ", "kid = ", "`client` and `key_file` say how"),
         ("satellite/satellite.toml", "list_seconds = 5", "list_seconds = 0", "list_seconds is 0"),
         ("satellite/satellite.toml", "instance = \"sim\"", "instance = \" sim\"", "without blanks around it"),

@@ -43,8 +43,20 @@ async fn owners_are_patched_and_shown_and_modes_only_observe() {
     refused(&bed, Method::PATCH, "/sites/mars", json!({}), 404, "not-found").await;
     let stale = ask(&bed.api, Method::PATCH, "/sites/sim1", &owners, &[("if-match", "\"v1\"")]).await;
     assert_eq!(stale.status, StatusCode::PRECONDITION_FAILED);
-    let far = ask(&bed.client("site:update", &["sim2"]), Method::PATCH, "/sites/sim1", &owners, &[]).await;
-    assert_eq!((far.status, &far.body["code"]), (StatusCode::FORBIDDEN, &json!("out-of-reach")));
+    let auditor = bed.client("audit:read", &["*"]);
+    for (scope, path) in [("site:update", "/sites/sim1"), ("slurm-bootstrap-config:update", "/sites/sim1/slurm-bootstrap-configs/gpu-node")]
+    {
+        let far = ask(&bed.client(scope, &["sim2"]), Method::PATCH, path, &owners, &[]).await;
+        assert_eq!((far.status, &far.body["code"]), (StatusCode::FORBIDDEN, &json!("out-of-reach")), "{path}");
+        // Auditors read of it.
+        until("the denial", || async {
+            let denials = auditor.get("/audit/denials").await.map_err(|e| e.to_string())?;
+            let kept =
+                |d: &Value| d["reason"] == "reach" && d["method"] == "PATCH" && d["path"].as_str().is_some_and(|p| p.ends_with(path));
+            if denials["items"].as_array().is_some_and(|all| all.iter().any(kept)) { Ok(()) } else { Err(denials.to_string()) }
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,7 +74,17 @@ async fn a_role_profile_is_read_and_patched() {
     refused(&bed, Method::PATCH, &path, json!({"dhcp": "dnsmasq"}), 400, "invalid").await;
     refused(&bed, Method::PATCH, "/sites/sim1/role-profiles/bad%20role/", json!({}), 400, "invalid").await;
     let new = ask(&bed.api, Method::PATCH, "/sites/sim1/role-profiles/login/", &json!({"scheduler": "none"}), &[]).await;
-    assert_eq!((new.status, &new.body["field"]), (StatusCode::BAD_REQUEST, &json!("provisioner")), "a new one is whole");
+    assert_eq!((new.status, &new.body["guard"]), (StatusCode::BAD_REQUEST, &json!("provisioner")), "a new one is whole");
+    // A repeat is answered as the first was, whatever came in between.
+    let key: &[(&str, &str)] = &[("idempotency-key", "once")];
+    let first = ask(&bed.api, Method::PATCH, &path, &json!({"dhcp": "none"}), key).await;
+    let other = ask(&bed.api, Method::PATCH, &path, &json!({"dhcp": "kea", "workload_proofs": []}), &[]).await;
+    let again = ask(&bed.api, Method::PATCH, &path, &json!({"dhcp": "none"}), key).await;
+    assert_eq!((first.status, other.status, again.status), (StatusCode::OK, StatusCode::OK, StatusCode::OK), "{}", again.body);
+    assert_eq!(first.token, again.token, "the stored answer");
+    assert_eq!(bed.api.get(&path).await.unwrap()["dhcp"], "kea", "and nothing is done twice");
+    let reused = ask(&bed.api, Method::PATCH, &path, &json!({"dhcp": "kea"}), key).await;
+    assert_eq!(reused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", reused.body);
     let whole = json!({"provisioner": "external", "scheduler": "none", "dhcp": "none", "bom": "none"});
     let made = ask(&bed.api, Method::PATCH, "/sites/sim1/role-profiles/login", &whole, &[]).await;
     assert_eq!((made.status, &made.body["role"], &made.body["bom"]), (StatusCode::OK, &json!("login"), &json!("none")), "{}", made.body);

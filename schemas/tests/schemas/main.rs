@@ -38,6 +38,8 @@ macro_rules! every_record {
             NotBuilt,
             RegisterSite,
             SetRoleProfile,
+            FirstRoleProfile,
+            ChangeRoleProfile,
             ClaimEpoch,
             ChangeSite,
             PlaceFreeze,

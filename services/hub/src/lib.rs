@@ -6,6 +6,7 @@
 pub mod access;
 mod api;
 pub mod openapi;
+pub mod private;
 mod problem;
 mod reactor;
 mod render;

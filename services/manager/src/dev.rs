@@ -81,11 +81,11 @@ fn client_of(source: Source, of: &str) -> String {
 fn agents_of(folder: &Folder, systems: &Systems) -> anyhow::Result<Vec<Client>> {
     let slurm = systems.slurm.iter().map(|s| {
         let (client, scopes) = (client_of(Source::Slurm, &s.site), ["device:update", "device-condition:create"]);
-        folder.client(&client, &scopes, vec![s.site.clone()], Some(Source::Slurm))
+        folder.client(&client, &scopes, vec![s.site.clone()], Some(Source::Slurm), None)
     });
     let netbox = systems.netbox.iter().map(|n| {
         let client = client_of(Source::Netbox, &n.instance);
-        folder.client(&client, &["observation:create"], n.sites.clone(), Some(Source::Netbox))
+        folder.client(&client, &["observation:create"], n.sites.clone(), Some(Source::Netbox), Some(&n.instance))
     });
     slurm.chain(netbox).collect()
 }

@@ -5,9 +5,8 @@ use fleet_hub::access::{Client, Issuer, generate_key, public_jwk};
 use fleet_schemas::Source;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The operator that every dev folder has.
@@ -97,16 +96,24 @@ impl Folder {
 
     /// The sample users.
     pub fn users(&self) -> anyhow::Result<Vec<Client>> {
-        USERS.iter().map(|(user, scopes)| self.client(user, scopes, vec!["*".into()], None)).collect()
+        USERS.iter().map(|(user, scopes)| self.client(user, scopes, vec!["*".into()], None, None)).collect()
     }
 
-    /// A client, with keys that exist only here.
-    pub fn client(&self, client: &str, scopes: &[&str], sites: Vec<String>, source: Option<Source>) -> anyhow::Result<Client> {
+    /// A client, with keys that exist only here. `instance` names the NetBox that it looks at, where it looks at one.
+    pub fn client(
+        &self,
+        client: &str,
+        scopes: &[&str],
+        sites: Vec<String>,
+        source: Option<Source>,
+        instance: Option<&str>,
+    ) -> anyhow::Result<Client> {
         let jwk = public_jwk(&self.key(client)?).map_err(anyhow::Error::msg)?;
         let jwks = serde_json::from_value(json!({"keys": [jwk]})).with_context(|| format!("the key of {client}"))?;
         let scopes = scopes.iter().map(|s| (*s).to_owned()).collect();
         let conditions = fleet_hub::access::Client::types_of(source);
-        Ok(Client { client: client.into(), scopes, sites, source, conditions, token_url_audience: false, jwks })
+        let instance = instance.map(str::to_owned);
+        Ok(Client { client: client.into(), scopes, sites, source, instance, conditions, token_url_audience: false, jwks })
     }
 
     /// Writes the context file for a hub at `url`.
@@ -169,10 +176,5 @@ pub fn vault_file(data: &Path) -> PathBuf {
 
 /// Whole or not at all, readable by the owner alone.
 fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let half = path.with_extension("new");
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half).with_context(|| half.display().to_string())?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&half, path).with_context(|| path.display().to_string())
+    fleet_hub::private::write(path, bytes).with_context(|| path.display().to_string())
 }

@@ -78,7 +78,8 @@ impl Running {
         Ok(Self { journal, generations, tasks, loops, cancel })
     }
 
-    /// Makes the site streams say what a configuration says.
+    /// Makes the site streams say what a configuration says: which sources a site has, and the first profile of each role. What people
+    /// set a profile to since then stands.
     pub async fn register(&self, commands: Vec<Commands>) -> anyhow::Result<()> {
         let journal = &self.journal;
         if let Some(Phase::Stopped(why)) = journal.settled_at(0).await {
@@ -89,7 +90,11 @@ impl Running {
             ask(journal, &site, register.into()).await.with_context(|| format!("site {site}"))?;
             for profile in profiles {
                 let role = profile.role.clone();
-                ask(journal, &site, profile.into()).await.with_context(|| format!("site {site}, role {role}"))?;
+                ask(journal, &site, profile.clone().into()).await.with_context(|| format!("site {site}, role {role}"))?;
+                let stands = journal.reference().profile(&site, &role).is_some_and(|stands| *stands != profile.profile);
+                if stands {
+                    tracing::info!(%site, role, "the role's profile was changed since it was first set, and stays; the configuration says another");
+                }
             }
         }
         Ok(())

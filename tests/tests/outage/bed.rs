@@ -103,7 +103,8 @@ impl Bed {
         let jwks = serde_json::from_value(json!({"keys": [public_jwk(&self.pem(client)).unwrap()]})).unwrap();
         let (scopes, sites) = (scopes.iter().map(|s| (*s).to_owned()).collect(), vec!["sim1".to_owned()]);
         let conditions = Client::types_of(Some(source));
-        Client { client: client.into(), scopes, sites, source: Some(source), conditions, token_url_audience: false, jwks }
+        let instance = (source == Source::Netbox).then(|| "sim".to_owned());
+        Client { client: client.into(), scopes, sites, source: Some(source), instance, conditions, token_url_audience: false, jwks }
     }
 
     /// Hub and journal begin, on the log and the read model that are there.

@@ -25,6 +25,8 @@ pub struct Client {
     pub sites: Vec<String>,
     /// The system it looks at, where it looks at one.
     pub source: Option<Source>,
+    /// The NetBox that it looks at, where that is its source: it speaks of the records of no other.
+    pub instance: Option<String>,
     /// Types of conditions that it may report.
     pub conditions: Vec<String>,
     /// Whether the URL of the token endpoint is taken as the audience of its assertions, as older clients send it.
@@ -52,6 +54,7 @@ struct Entry {
     #[serde(default)]
     sites: Vec<String>,
     kinds: Vec<String>,
+    instance: Option<String>,
     scopes: Vec<String>,
     conditions: Option<Vec<String>>,
     #[serde(default, rename = "tokenUrlAudience")]
@@ -105,6 +108,13 @@ impl Client {
         if let Some(site) = self.sites.iter().find(|s| *s != "*" && s.parse::<SiteId>().is_err()) {
             return Err(format!("`{site}` is no site name"));
         }
+        match (self.source, self.instance.as_deref().map(str::trim)) {
+            (Some(Source::Netbox), None | Some("")) => {
+                return Err("kind netbox needs `instance`: the name of its NetBox, as the satellite's [[netbox]] has it".into());
+            }
+            (Some(Source::Netbox), Some(_)) | (Some(Source::Slurm) | None, None) => {}
+            (Some(Source::Slurm) | None, Some(_)) => return Err("`instance` is of kind netbox alone; leave it out".into()),
+        }
         if self.jwks.keys.is_empty() {
             return Err("it has no key".into());
         }
@@ -148,8 +158,8 @@ impl Entry {
         if let Some(other) = conditions.iter().find(|c| !types.contains(c)) {
             return Err(format!("`{other}` is no condition of its source; there are: {}", types.join(", ")));
         }
-        let Self { client, scopes, token_url_audience, jwks, .. } = self;
-        let client = Client { client, scopes, sites, source, conditions, token_url_audience, jwks };
+        let Self { client, scopes, instance, token_url_audience, jwks, .. } = self;
+        let client = Client { client, scopes, sites, source, instance, conditions, token_url_audience, jwks };
         client.verify()?;
         Ok(client)
     }
@@ -172,6 +182,9 @@ mod tests {
             read("client: slurm-agent-lhr1, site: lhr1, kinds: [slurm], scopes: ['device:update', 'device-condition:create']").unwrap();
         assert_eq!((read[0].source, read[0].sites.as_slice()), (Some(Source::Slurm), &["lhr1".to_owned()][..]));
         assert_eq!(read[0].conditions, ["SlurmMember", "SlurmSchedulable", "SlurmDrained", "SlurmDrainForeign"]);
+        let netbox = self::read("client: netbox-agent, site: lhr1, kinds: [netbox], instance: main, scopes: ['observation:create']");
+        let netbox = netbox.unwrap();
+        assert_eq!((netbox[0].source, netbox[0].instance.as_deref()), (Some(Source::Netbox), Some("main")));
     }
 
     #[test]
@@ -182,6 +195,9 @@ mod tests {
             ("client: a, site: '*', kinds: [slurm], scopes: []", "no site `*`"),
             ("client: a, site: lhr1, kinds: [slurmd], scopes: []", "`slurmd` is no kind"),
             ("client: a, site: lhr1, kinds: [slurm, netbox], scopes: []", "looks at one source"),
+            ("client: a, site: lhr1, kinds: [netbox], scopes: []", "kind netbox needs `instance`"),
+            ("client: a, site: lhr1, kinds: [netbox], instance: '', scopes: []", "kind netbox needs `instance`"),
+            ("client: a, site: lhr1, kinds: [slurm], instance: main, scopes: []", "`instance` is of kind netbox alone"),
             ("client: a, site: lhr1, kinds: [slurm], scopes: ['device:writ']", "`device:writ` is no scope"),
             (
                 "client: a, site: lhr1, kinds: [], scopes: ['slurm-bootstrap-config:create']",

@@ -31,7 +31,7 @@ impl Principal {
     }
 
     /// It, as far as its right to `scope` goes; `None` = it has no such right.
-    fn narrowed(mut self, scope: &str, implied_by: &[&str]) -> Option<Self> {
+    pub(crate) fn narrowed(mut self, scope: &str, implied_by: &[&str]) -> Option<Self> {
         let holds = |scopes: &[String]| scopes.iter().any(|s| s == scope || implied_by.contains(&s.as_str()));
         if !holds(&self.scopes) {
             return None;

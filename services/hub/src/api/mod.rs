@@ -127,7 +127,8 @@ fn fleet_routes() -> Routes {
         )
         .get(
             "/whoami",
-            op("whoami", "What the token says of its holder").ok("{subject:string client:string scopes:[string] sites:[string]}"),
+            op("whoami", "What the token says of its holder")
+                .ok("{subject:string client:string scopes:[string] sites:[string] grants:[{scopes:[string] sites:[string]}]}"),
             whoami::whoami,
         )
         .get(

@@ -4,8 +4,7 @@ use super::{body::Whole, commands, named::Named, query};
 use crate::access::{Admin, Granted, Principal};
 use crate::{Hub, Problem};
 use axum::{Json, extract::State, http::StatusCode, http::Uri};
-use fleet_log::AppendError;
-use fleet_projections::ParkedRow;
+use fleet_projections::{CloseError, ParkedRow};
 use fleet_schemas::{Closing, Hash, ParkedClosed};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -72,15 +71,22 @@ async fn close(principal: &Principal, hub: &Hub, id: &str, uri: &Uri, bytes: &[u
     commands::said_why(&body.reason)?;
     let row = find(hub, id).await?;
     if let Some((how, by, ..)) = &row.closed {
-        return Err(Problem::new(StatusCode::CONFLICT, "parked-closed", format!("it was {how} by {by} already")));
+        return Err(taken(format!("it was {how} by {by} already")));
     }
     let (by, reason, closed_at) = (principal.subject.clone(), body.reason, hub.journal.clock().now());
     let closed = ParkedClosed { topic: row.topic.clone(), partition: row.partition, offset: row.offset, closing, by, reason, closed_at };
-    hub.generations.close_parked(&row, &closed).await.map_err(|e| not_stored(&e))?;
+    hub.generations.close_parked(&row, &closed).await.map_err(|e| match e {
+        CloseError::Taken => taken("somebody else closes it at this moment, or has".into()),
+        CloseError::Log(_) | CloseError::Control(_) => not_stored(&e),
+    })?;
     Ok(Json(json!({"id": id, "how": closing.as_str(), "by": closed.by, "at": closed.closed_at.to_string()})))
 }
 
-fn not_stored(error: &AppendError) -> Problem {
+fn taken(detail: String) -> Problem {
+    Problem::new(StatusCode::CONFLICT, "parked-closed", detail)
+}
+
+fn not_stored(error: &CloseError) -> Problem {
     tracing::error!(%error, "a parked input could not be closed");
     let detail = "the log may not have it; look at the input again before another try";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-stored", detail).header("retry-after", "1")

@@ -4,8 +4,6 @@ use super::Error;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::rand;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// See the module. No Debug, no Serialize.
@@ -31,10 +29,7 @@ impl MasterKey {
             let mut bytes = [0; 32];
             rand::fill(&mut bytes).map_err(|_| Error::Crypto)?;
             // Whole or not at all: half a key would look like a lost one.
-            let half = path.with_extension("new");
-            let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half).map_err(io)?;
-            writeln!(file, "{}", STANDARD.encode(bytes)).and_then(|()| file.sync_all()).map_err(io)?;
-            std::fs::rename(&half, path).map_err(io)?;
+            crate::private::write(path, format!("{}\n", STANDARD.encode(bytes)).as_bytes()).map_err(io)?;
         }
         Self::read(path)
     }

@@ -84,6 +84,8 @@ pub fn decide(config: &Config, ask: &Ask, ctx: &Context<'_>) -> Done {
         | Ask::NotBuilt(_)
         | Ask::RegisterSite(_)
         | Ask::SetRoleProfile(_)
+        | Ask::FirstRoleProfile(_)
+        | Ask::ChangeRoleProfile(_)
         | Ask::ClaimEpoch(_) => {
             let seen = format!("`{}` for a bootstrap configuration", verbs::name_of(ask));
             Err(Refusal::new("wrong-stream", "stream", "a device or a site", seen, "name a device or a site"))

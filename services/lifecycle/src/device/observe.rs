@@ -22,14 +22,12 @@ pub fn observe(device: &Device, sighting: &Sighting, ctx: &Context<'_>) -> Obser
     }
     let mut step = Step::new(device, ctx);
     let note = match &sighting.fact {
-        Fact::NetboxDeviceSeen(seen) => match identity(ctx, &seen.inventory.instance, seen.inventory.netbox_id) {
-            true => netbox::seen(&mut step, sighting, seen),
-            false => Some("identity-mismatch"),
-        },
-        Fact::NetboxDeviceGone(gone) => match identity(ctx, &gone.instance, gone.netbox_id) {
-            true => netbox::gone(&mut step, sighting, gone),
-            false => Some("identity-mismatch"),
-        },
+        Fact::NetboxDeviceSeen(seen) => not_its_own(device, ctx, &seen.inventory.instance, seen.inventory.netbox_id)
+            .or_else(|| (!ctx.actor.reaches(&seen.inventory.site)).then_some("out-of-reach"))
+            .or_else(|| netbox::seen(&mut step, sighting, seen)),
+        Fact::NetboxDeviceGone(gone) => {
+            not_its_own(device, ctx, &gone.instance, gone.netbox_id).or_else(|| netbox::gone(&mut step, sighting, gone))
+        }
         Fact::SlurmNodeSeen(SlurmNodeSeen { slurm_node, conditions, section }) => own_node(&step, sighting, slurm_node).or_else(|| {
             scheduler(&mut step, sighting, section.as_ref());
             reports(&mut step, sighting, conditions)
@@ -52,9 +50,13 @@ pub fn observe(device: &Device, sighting: &Sighting, ctx: &Context<'_>) -> Obser
     }
 }
 
-/// The stream's id is computed from the record's: another record cannot speak for this device.
-fn identity(ctx: &Context<'_>, instance: &str, netbox_id: i64) -> bool {
-    *ctx.stream == StreamId::Device(fleet_schemas::DeviceId::from_netbox(instance, netbox_id))
+/// Why a NetBox record does not speak of this device. The stream's id is computed from the record's: another record cannot speak for it.
+/// And where the device stands is for those to say who reach it there: a client of another site can neither take it away nor end it.
+fn not_its_own(device: &Device, ctx: &Context<'_>, instance: &str, netbox_id: i64) -> Option<&'static str> {
+    if *ctx.stream != StreamId::Device(fleet_schemas::DeviceId::from_netbox(instance, netbox_id)) {
+        return Some("identity-mismatch");
+    }
+    device.site.as_ref().is_some_and(|site| !ctx.actor.reaches(site)).then_some("out-of-reach")
 }
 
 /// One look at SLURM comes as two facts under one number, which change nothing when they come again.

@@ -32,6 +32,8 @@ pub(super) fn apply(step: &mut Step<'_>, ask: &Ask) -> Done {
         Ask::NotBuilt(a) => Err(Refusal::not_available(&format!("`{}`", a.verb))),
         Ask::RegisterSite(_)
         | Ask::SetRoleProfile(_)
+        | Ask::FirstRoleProfile(_)
+        | Ask::ChangeRoleProfile(_)
         | Ask::ClaimEpoch(_)
         | Ask::ChangeSite(_)
         | Ask::PlaceFreeze(_)

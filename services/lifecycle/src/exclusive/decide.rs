@@ -4,8 +4,9 @@ use super::{Exclusive, evolve};
 use crate::Refusal;
 use fleet_schemas::{Ask, Contested, DeviceId, ExclusiveEvent, GivenBack, Granted, verbs};
 
-/// Waiting devices that are told of a new holder; who waits behind them learns of it when its turn comes nearer.
-pub const TOLD: usize = 32;
+/// Waiting devices that are told of a new holder: one event each, some 30 KiB in one decision. More than this claim a name only where
+/// the name means nothing (a serial that a vendor put into every machine); who waits behind them learns of it when its turn comes nearer.
+pub const TOLD: usize = 256;
 
 /// Judges a request. Repeats, and a giving back by who never took it, change nothing.
 pub fn decide(name: &Exclusive, ask: &Ask) -> Result<Vec<ExclusiveEvent>, Refusal> {
@@ -32,6 +33,8 @@ pub fn decide(name: &Exclusive, ask: &Ask) -> Result<Vec<ExclusiveEvent>, Refusa
         | Ask::NotBuilt(_)
         | Ask::RegisterSite(_)
         | Ask::SetRoleProfile(_)
+        | Ask::FirstRoleProfile(_)
+        | Ask::ChangeRoleProfile(_)
         | Ask::ClaimEpoch(_)
         | Ask::CreateBootstrapConfig(_)
         | Ask::UpdateBootstrapConfig(_)

@@ -3,8 +3,8 @@
 use super::{Site, settings};
 use crate::{Context, Refusal, bootstrap, exclusive};
 use fleet_schemas::{
-    Ask, ClaimEpoch, EpochGranted, Mode, Provisioner, RegisterSite, RoleProfile, RoleProfileSet, SetRoleProfile, SiteEvent, SiteRegistered,
-    verbs,
+    Ask, ChangeRoleProfile, ClaimEpoch, EpochGranted, FirstRoleProfile, Mode, Provisioner, RegisterSite, RoleProfile, RoleProfileSet,
+    SiteEvent, SiteRegistered, verbs,
 };
 
 /// The workload proofs that this build can read.
@@ -23,7 +23,9 @@ pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent
     }
     match ask {
         Ask::RegisterSite(a) => register(site, a),
-        Ask::SetRoleProfile(a) => registered(site).and_then(|()| set_profile(site, a)),
+        Ask::SetRoleProfile(a) => registered(site).and_then(|()| set_profile(site, &a.role, &a.profile)),
+        Ask::FirstRoleProfile(a) => registered(site).and_then(|()| first_profile(site, a)),
+        Ask::ChangeRoleProfile(a) => registered(site).and_then(|()| change_profile(site, a)),
         Ask::ClaimEpoch(a) => registered(site).and_then(|()| claim_epoch(site, a)),
         Ask::ChangeSite(a) => registered(site).and_then(|()| settings::change(site, a)),
         Ask::PlaceFreeze(a) => registered(site).and_then(|()| settings::freeze(site, a, ctx)),
@@ -76,10 +78,45 @@ fn register(site: &Site, ask: &RegisterSite) -> Result<Vec<SiteEvent>, Refusal> 
     Ok(if same { vec![] } else { vec![SiteRegistered { sources: ask.sources.clone() }.into()] })
 }
 
-fn set_profile(site: &Site, ask: &SetRoleProfile) -> Result<Vec<SiteEvent>, Refusal> {
+fn set_profile(site: &Site, role: &str, profile: &RoleProfile) -> Result<Vec<SiteEvent>, Refusal> {
+    buildable(profile)?;
+    let same = site.profiles.get(role) == Some(profile);
+    Ok(if same { vec![] } else { vec![RoleProfileSet { role: role.to_owned(), profile: profile.clone() }.into()] })
+}
+
+/// A configuration is the first word; what people set since then stands.
+fn first_profile(site: &Site, ask: &FirstRoleProfile) -> Result<Vec<SiteEvent>, Refusal> {
     buildable(&ask.profile)?;
-    let same = site.profiles.get(&ask.role) == Some(&ask.profile);
-    Ok(if same { vec![] } else { vec![RoleProfileSet { role: ask.role.clone(), profile: ask.profile.clone() }.into()] })
+    if site.profiles.contains_key(&ask.role) { Ok(vec![]) } else { set_profile(site, &ask.role, &ask.profile) }
+}
+
+/// Merged here, with what is known now: a repeat asks the same whatever came in between.
+fn change_profile(site: &Site, ask: &ChangeRoleProfile) -> Result<Vec<SiteEvent>, Refusal> {
+    let known = site.profiles.get(&ask.role);
+    let names = |field: &str| ask.set.iter().any(|s| s == field);
+    if let Some(missing) = ["provisioner", "scheduler", "dhcp"].into_iter().find(|field| known.is_none() && !names(field)) {
+        let helps = format!("name `{missing}`");
+        return Err(Refusal::new("invalid", missing, "a value: the role has no profile yet", "none", helps));
+    }
+    let mut merged = known.unwrap_or(&ask.profile).clone();
+    let RoleProfile { provisioner, scheduler, dhcp, workload_proofs, bom, firmware, validation, burn_in } = ask.profile.clone();
+    for field in &ask.set {
+        match field.as_str() {
+            "provisioner" => merged.provisioner = provisioner,
+            "scheduler" => merged.scheduler = scheduler,
+            "dhcp" => merged.dhcp = dhcp,
+            "workload_proofs" => merged.workload_proofs.clone_from(&workload_proofs),
+            "bom" => merged.bom.clone_from(&bom),
+            "firmware" => merged.firmware.clone_from(&firmware),
+            "validation" => merged.validation.clone_from(&validation),
+            "burn_in" => merged.burn_in.clone_from(&burn_in),
+            other => {
+                let seen = other.chars().take(64).collect::<String>();
+                return Err(Refusal::new("invalid", "set", "fields of a role's profile", seen, "name fields of a role's profile"));
+            }
+        }
+    }
+    set_profile(site, &ask.role, &merged)
 }
 
 /// A profile may only ask for what this build can do: a stage that is named and never runs would be a lie.

@@ -37,6 +37,8 @@ pub struct Site {
     pub source_teams: BTreeMap<Source, String>,
     /// Who answers for the devices of a role.
     pub role_teams: BTreeMap<String, String>,
+    /// Epoch and run of the sources that it had: one that comes back goes on from there, so that no place in its order comes twice.
+    pub former: BTreeMap<Source, (u64, Option<BootId>)>,
     /// When each source was last looked at completely.
     #[serde(skip)]
     pub looks: Soft<BTreeMap<Source, Timestamp>>,
@@ -96,6 +98,7 @@ impl Site {
             types: BTreeMap::new(),
             source_teams: BTreeMap::new(),
             role_teams: BTreeMap::new(),
+            former: BTreeMap::new(),
             looks: Soft::default(),
         }
     }
@@ -121,20 +124,7 @@ pub fn evolve(site: &mut Site, event: &SiteEvent, at: Timestamp) {
     match event {
         SiteEvent::SiteRegistered(e) => {
             site.registered = true;
-            site.sources.retain(|source, _| e.sources.iter().any(|c| c.source == *source));
-            for config in &e.sources {
-                let fresh = SourceState {
-                    config: config.clone(),
-                    fresh: false,
-                    changed_at: at,
-                    last_look_at: None,
-                    fault: None,
-                    problem: String::new(),
-                    epoch: 0,
-                    boot: None,
-                };
-                site.sources.entry(config.source).or_insert(fresh).config = config.clone();
-            }
+            has_sources(site, &e.sources, at);
         }
         SiteEvent::RoleProfileSet(e) => {
             site.profiles.insert(e.role.clone(), e.profile.clone());
@@ -159,6 +149,21 @@ pub fn evolve(site: &mut Site, event: &SiteEvent, at: Timestamp) {
             site.types.insert(e.definition.name.clone(), e.definition.clone());
         }
         SiteEvent::LooksFailing(e) => on(site, e.source, |s| (s.fault, s.problem) = (e.fault, e.message.clone())),
+    }
+}
+
+/// What is known of a source that stays, stays.
+fn has_sources(site: &mut Site, sources: &[SourceConfig], at: Timestamp) {
+    let (stay, gone) = std::mem::take(&mut site.sources).into_iter().partition(|(had, _)| sources.iter().any(|c| c.source == *had));
+    let gone: BTreeMap<Source, SourceState> = gone;
+    site.sources = stay;
+    site.former.extend(gone.into_iter().map(|(source, had)| (source, (had.epoch, had.boot))));
+    for config in sources {
+        let (epoch, boot) = site.former.remove(&config.source).unwrap_or_default();
+        let problem = String::new();
+        let fresh =
+            SourceState { config: config.clone(), fresh: false, changed_at: at, last_look_at: None, fault: None, problem, epoch, boot };
+        site.sources.entry(config.source).or_insert(fresh).config = config.clone();
     }
 }
 

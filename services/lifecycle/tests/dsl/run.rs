@@ -74,9 +74,14 @@ impl Run {
         self.step(actor, reason, true, |state, ctx| Fleet::decide(state, &request, ctx).map(Observed::events))
     }
 
-    /// As the journal: an observation without events is followed by no plan, and a complete look is remembered beside the fold.
+    /// As the journal: an observation without events is followed by no plan, and a complete look is remembered beside the fold. SLURM's
+    /// agent is a site's own; NetBox's looks at every site.
     pub fn see(&mut self, sighting: &Sighting) -> Came {
-        self.see_by(sighting, vec![sighting.site.to_string()])
+        let reach = match sighting.source {
+            Source::Netbox => "*".to_owned(),
+            Source::Slurm => sighting.site.to_string(),
+        };
+        self.see_by(sighting, vec![reach])
     }
 
     /// The same from a client whose right reaches these sites.

@@ -61,6 +61,18 @@ fn given_back_it_goes_to_who_waits_longest_and_the_others_are_told_whom_they_wai
     ]);
 }
 
+/// A vendor's one serial in many machines: everybody who waits knows for whom, up to the limit.
+#[test]
+fn however_many_wait_they_are_told_of_a_new_holder_up_to_a_limit() {
+    let most = fleet_lifecycle::exclusive::TOLD;
+    let asks: Vec<Ask> = (0..most as u128 + 10).map(take).chain([give_back(0)]).collect();
+    let (holder, waiting, told) = told(&asks);
+    assert_eq!((holder, waiting.len()), (Some(device(1)), most + 8));
+    let knows = waiting.iter().filter(|id| told[id] == (false, holder)).count();
+    assert_eq!(knows, most);
+    assert!(knows > 100, "a rack of them is told at once");
+}
+
 #[test]
 fn who_waits_may_give_it_back_as_well() {
     let two = || [asked(take(1)), asked(take(2))];

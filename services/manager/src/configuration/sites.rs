@@ -3,14 +3,14 @@
 use anyhow::{Context, anyhow, bail};
 use fleet_lifecycle::{self as decider, Decider, Fleet, Reference, Request};
 use fleet_schemas::{
-    Actor, DecisionId, Dhcp, Mode, Provisioner, RegisterSite, RoleProfile, Scheduler, SetRoleProfile, SiteId, Source, SourceConfig,
+    Actor, DecisionId, Dhcp, FirstRoleProfile, Mode, Provisioner, RegisterSite, RoleProfile, Scheduler, SiteId, Source, SourceConfig,
     StreamId, Timestamp,
 };
 use serde::Deserialize;
 use std::{collections::BTreeMap, collections::BTreeSet};
 
 /// What a site's stream is to say.
-pub type Commands = (SiteId, RegisterSite, Vec<SetRoleProfile>);
+pub type Commands = (SiteId, RegisterSite, Vec<FirstRoleProfile>);
 
 /// A role's profile.
 #[derive(Clone, Debug, Deserialize)]
@@ -51,7 +51,7 @@ fn none() -> String {
 /// The commands that make the stream of `site` say this.
 pub fn commands(site: &str, sources: impl Iterator<Item = (Source, u64)>, roles: &BTreeMap<String, Role>) -> anyhow::Result<Commands> {
     let config = |(source, interval): (Source, u64)| SourceConfig { source, interval_seconds: interval as i64, mode: Mode::Observe };
-    let profile = |(role, r): (&String, &Role)| Ok(SetRoleProfile { role: role.clone(), profile: r.profile()? });
+    let profile = |(role, r): (&String, &Role)| Ok(FirstRoleProfile { role: role.clone(), profile: r.profile()? });
     let profiles = roles.iter().map(profile).collect::<anyhow::Result<Vec<_>>>().with_context(|| format!("site {site}"))?;
     Ok((site.parse()?, RegisterSite { sources: sources.map(config).collect() }, profiles))
 }
@@ -69,7 +69,7 @@ pub fn verify(all: Vec<Commands>) -> anyhow::Result<()> {
 }
 
 /// Whether the decider takes these for a site that it does not know yet.
-fn accepted(site: &SiteId, register: RegisterSite, profiles: Vec<SetRoleProfile>) -> anyhow::Result<()> {
+fn accepted(site: &SiteId, register: RegisterSite, profiles: Vec<FirstRoleProfile>) -> anyhow::Result<()> {
     let (stream, reference, actor) = (StreamId::Site(site.clone()), Reference::default(), Actor::system("configuration"));
     let (now, decision) = (Timestamp::default(), DecisionId(uuid::Uuid::nil()));
     let (stream, actor, reference) = (&stream, &actor, &reference);

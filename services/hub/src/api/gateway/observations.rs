@@ -60,7 +60,35 @@ fn observation(admitted: &super::Admitted<'_>, item: ObservationItem) -> Result<
         let detail = format!("{} about {} is not for {} at {} to say", fact.name(), item.stream, admitted.source, admitted.site);
         return Err(ItemResult::refused("not-yours", detail));
     }
+    if let Some(other) = netbox_of(&fact).filter(|named| own_netbox(admitted) != Some(*named)) {
+        let detail = format!(
+            "{} about a record of NetBox `{}` is not for {} to say: the roster's `instance` names its own",
+            fact.name(),
+            other.chars().take(80).collect::<String>(),
+            admitted.principal.client
+        );
+        return Err(ItemResult::refused("not-yours", detail));
+    }
     let seq = admitted.seq(Some(&item.source_seq))?;
     let about = About { stream: item.stream, native_id: item.native_id, observed_at: Some(item.observed_at), seq };
     Ok(admitted.observation(about, &fact, Some(item.id)))
+}
+
+/// The NetBox that a fact is about, where it is about one's record.
+fn netbox_of(fact: &Fact) -> Option<&str> {
+    match fact {
+        Fact::NetboxDeviceSeen(f) => Some(&f.inventory.instance),
+        Fact::NetboxDeviceGone(f) => Some(&f.instance),
+        Fact::SlurmNodeSeen(_)
+        | Fact::SchedulerSeen(_)
+        | Fact::ConditionsSeen(_)
+        | Fact::SweepCompleted(_)
+        | Fact::LookFailed(_)
+        | Fact::UnclaimedSeen(_) => None,
+    }
+}
+
+/// The NetBox that the sender looks at.
+fn own_netbox<'a>(admitted: &super::Admitted<'a>) -> Option<&'a str> {
+    admitted.hub.clients.get(&admitted.principal.client)?.instance.as_deref()
 }

@@ -49,5 +49,5 @@ pub(crate) async fn change(
         source_teams: teams.collect::<Result<_, Problem>>()?,
         role_teams: body.owners.roles.into_iter().map(|(role, team)| RoleTeam { role, team }).collect(),
     };
-    writing.ask(&ask.into(), None, None, sites::whole).await
+    writing.ask(&ask.into(), None, sites::whole).await
 }

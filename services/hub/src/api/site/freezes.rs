@@ -53,7 +53,7 @@ pub(crate) async fn place(
     let location = format!("/api/v1/sites/{}/freezes/", writing.site);
     let ask = PlaceFreeze { name: name.clone(), until }.into();
     let show = |site: &Site, _: u64| site.freezes.get(&name).map_or_else(|| json!({"name": name}), |f| sites::freeze(&name, f));
-    writing.because(&body.reason)?.ask(&ask, None, Some(location), show).await
+    writing.because(&body.reason)?.ask(&ask, Some(location), show).await
 }
 
 pub(crate) async fn lift(
@@ -64,5 +64,5 @@ pub(crate) async fn lift(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let writing = Writing::new(hub, granted.principal, "DELETE", &site, uri, headers)?;
-    writing.ask(&LiftFreeze { name }.into(), None, None, |site, _| all(site)).await
+    writing.ask(&LiftFreeze { name }.into(), None, |site, _| all(site)).await
 }

@@ -6,7 +6,7 @@ use crate::api::{body::Whole, named::Named, named::Within, query, sites};
 use crate::{Hub, Problem};
 use axum::{Json, extract::State, http::HeaderMap, http::Uri, response::Response};
 use fleet_lifecycle::Site;
-use fleet_schemas::{Dhcp, Provisioner, RoleProfile, Scheduler, SetRoleProfile};
+use fleet_schemas::{ChangeRoleProfile, Dhcp, Provisioner, RoleProfile, Scheduler};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -80,23 +80,32 @@ pub(crate) async fn change(
         return Err(Problem::invalid("role", "the slug of a NetBox device role: letters, digits, - and _"));
     }
     let body: Body = query::body(&bytes)?;
-    let (site, version) = writing.now().await?;
-    let profile = merged(site.profiles.get(&role), body)?;
-    // Merged with what was read: nothing may have come in between.
-    let ask = SetRoleProfile { role: role.clone(), profile }.into();
-    writing.ask(&ask, Some(version), None, |site, _| shown(site, &role)).await
+    let (set, profile) = named(body);
+    let ask = ChangeRoleProfile { role: role.clone(), set, profile }.into();
+    writing.ask(&ask, None, |site, _| shown(site, &role)).await
 }
 
-fn merged(known: Option<&RoleProfile>, body: Body) -> Result<RoleProfile, Problem> {
-    let needed = |field: &str| Problem::invalid(field, "required: the role has no profile yet");
-    Ok(RoleProfile {
-        provisioner: body.provisioner.or(known.map(|p| p.provisioner)).ok_or_else(|| needed("provisioner"))?,
-        scheduler: body.scheduler.or(known.map(|p| p.scheduler)).ok_or_else(|| needed("scheduler"))?,
-        dhcp: body.dhcp.or(known.map(|p| p.dhcp)).ok_or_else(|| needed("dhcp"))?,
-        workload_proofs: body.workload_proofs.or(known.map(|p| p.workload_proofs.clone())).unwrap_or_default(),
-        bom: body.bom.unwrap_or_else(|| known.and_then(|p| p.bom.clone())),
-        firmware: body.firmware.unwrap_or_else(|| known.and_then(|p| p.firmware.clone())),
-        validation: body.validation.unwrap_or_else(|| known.and_then(|p| p.validation.clone())),
-        burn_in: body.burn_in.unwrap_or_else(|| known.and_then(|p| p.burn_in.clone())),
-    })
+/// The fields that a body names, and a profile that has their values; whatever it has elsewhere is never looked at.
+fn named(body: Body) -> (Vec<String>, RoleProfile) {
+    let names = [
+        ("provisioner", body.provisioner.is_some()),
+        ("scheduler", body.scheduler.is_some()),
+        ("dhcp", body.dhcp.is_some()),
+        ("workload_proofs", body.workload_proofs.is_some()),
+        ("bom", body.bom.is_some()),
+        ("firmware", body.firmware.is_some()),
+        ("validation", body.validation.is_some()),
+        ("burn_in", body.burn_in.is_some()),
+    ];
+    let profile = RoleProfile {
+        provisioner: body.provisioner.unwrap_or(Provisioner::External),
+        scheduler: body.scheduler.unwrap_or(Scheduler::None),
+        dhcp: body.dhcp.unwrap_or(Dhcp::None),
+        workload_proofs: body.workload_proofs.unwrap_or_default(),
+        bom: body.bom.flatten(),
+        firmware: body.firmware.flatten(),
+        validation: body.validation.flatten(),
+        burn_in: body.burn_in.flatten(),
+    };
+    (names.into_iter().filter(|(_, named)| *named).map(|(name, _)| name.to_owned()).collect(), profile)
 }

@@ -61,5 +61,5 @@ pub(crate) async fn register(
         TypeDefinition { name: b.name, sense: b.sense, effects, severity: b.severity, ttl_seconds: b.ttl_seconds, writers, about: b.about };
     let location = format!("/api/v1/sites/{}/type-registry/", writing.site);
     let show = |site: &Site, _: u64| site.types.get(&name).map_or_else(|| json!({"name": name}), |d| shown(&KnownType::from(d)));
-    writing.ask(&RegisterType { definition }.into(), None, Some(location), show).await
+    writing.ask(&RegisterType { definition }.into(), Some(location), show).await
 }

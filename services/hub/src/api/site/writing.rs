@@ -1,7 +1,7 @@
 //! A change of a site: one command, its decision, the site as it then is.
 
 use crate::access::Principal;
-use crate::api::{commands, query, sites};
+use crate::api::{commands, query};
 use crate::{Hub, Problem};
 use axum::{Json, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse, response::Response};
 use fleet_lifecycle::Site;
@@ -38,7 +38,7 @@ impl Writing {
         }
         let site = query::site_id(site)?;
         if !principal.reaches(&site) {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "out-of-reach", format!("{} has no right at {site}", principal.client)));
+            return Err(principal.out_of_reach(&hub, method, uri.path(), format!("{} has no right at {site}", principal.client)));
         }
         if !hub.journal.reference().sites.get(&site).is_some_and(|s| s.registered) {
             return Err(Problem::missing(format!("there is no site {site}")));
@@ -54,24 +54,12 @@ impl Writing {
         Ok(self)
     }
 
-    /// The site as it is now, and its version.
-    pub(super) async fn now(&self) -> Result<(Arc<Site>, u64), Problem> {
-        sites::find(&self.hub, &self.principal, self.site.as_str(), &self.headers).await
-    }
-
-    /// Asks, and shows what of the site `show` picks; `created` is where the new thing is. `on` is the version that the request was
-    /// made from, where it was.
-    pub(super) async fn ask(
-        self,
-        ask: &Ask,
-        on: Option<u64>,
-        created: Option<String>,
-        show: impl Fn(&Site, u64) -> Value,
-    ) -> Result<Response, Problem> {
+    /// Asks, and shows what of the site `show` picks; `created` is where the new thing is.
+    pub(super) async fn ask(self, ask: &Ask, created: Option<String>, show: impl Fn(&Site, u64) -> Value) -> Result<Response, Problem> {
         let (now, path) = (self.hub.journal.clock().now(), self.uri.path().trim_end_matches('/'));
         let command = Command {
             id: commands::command_id_of(&self.principal, self.method, path, &self.headers)?,
-            expected_version: commands::expected_version(&self.headers)?.or(on),
+            expected_version: commands::expected_version(&self.headers)?,
             dry_run: self.dry_run,
             trace_id: commands::trace_id(&self.headers),
             ..commands::command(StreamId::Site(self.site.clone()), ask, &self.principal, &self.reason, now)

@@ -115,3 +115,30 @@ fn a_change_at_either_site_concerns_it() {
     }
     assert!(!Fleet::concerned(&story.run.entity, &story.run.reference, &story.run.reference));
 }
+
+fn by(story: &Story, look: Look, reach: &[&str]) -> Came {
+    let mut run = story.run.clone();
+    let sighting = look.sighting(&mut run);
+    run.see_by(&sighting, reach.iter().map(|s| (*s).to_owned()).collect())
+}
+
+/// NetBox's clients may be many, each of some sites; the record that a client shows it says itself.
+#[test]
+fn a_client_that_does_not_reach_where_the_device_stands_can_neither_take_it_nor_end_it() {
+    let story = given([in_service()]);
+    for (look, reach) in [(netbox().site("ams1"), ["ams1"]), (gone().by("ams1"), ["ams1"]), (netbox().site("ams1").by("lhr1"), ["lhr1"])] {
+        let came = by(&story, look, &reach);
+        assert_eq!((came.note, came.all().count()), (Some("out-of-reach"), 0), "{reach:?}");
+    }
+    for look in [netbox().site("ams1"), gone().by("ams1")] {
+        let came = by(&story, look, &["ams1", "lhr1"]);
+        assert!(came.note.is_none() && came.all().count() > 0, "{came:?}");
+    }
+}
+
+#[test]
+fn a_first_sighting_needs_the_right_at_its_own_site_alone() {
+    let came = by(&given([]), netbox().site("ams1"), &["ams1"]);
+    assert!(came.note.is_none() && came.all().count() > 0, "{came:?}");
+    assert_eq!(by(&given([]), netbox().site("ams1"), &["lhr1"]).note, Some("out-of-reach"));
+}

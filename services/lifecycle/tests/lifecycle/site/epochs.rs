@@ -33,6 +33,18 @@ fn it_outlives_a_change_of_the_configuration() {
         .then(["epoch 2 of slurm"]);
 }
 
+/// Somebody takes a source out of the configuration and puts it back: its agent goes on as if nothing had been.
+#[test]
+fn it_outlives_that_the_source_is_taken_away_for_a_while() {
+    let away = || [registered(), asked(claim("slurm", 1)), asked(claim("slurm", 2)), asked(config(|s| s.truncate(1)))];
+    given_site(away()).when(claim("slurm", 2)).then_refused("unknown-source");
+    let back = || given_site(away()).when(config(|_| ()));
+    back().when(claim("slurm", 2)).then_nothing();
+    back().when(claim("slurm", 3)).then(["epoch 3 of slurm"]);
+    back().seen(sweep(source("slurm")).seq(1, 99)).then_noted("superseded");
+    back().seen(sweep(source("slurm")).seq(2, 1)).then(["slurm fresh, looked +0s"]);
+}
+
 #[test]
 fn a_source_that_the_site_does_not_have() {
     given_site([asked(config(|s| s.truncate(1)))]).when(claim("slurm", 1)).then_refused("unknown-source").because(

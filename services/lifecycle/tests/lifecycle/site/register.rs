@@ -2,7 +2,7 @@
 
 use super::{config, registered};
 use crate::dsl::*;
-use fleet_schemas::{Dhcp, Mode, Provisioner, RegisterSite, RoleProfile, Scheduler, SetRoleProfile};
+use fleet_schemas::{ChangeRoleProfile, Dhcp, FirstRoleProfile, Mode, Provisioner, RegisterSite, RoleProfile, Scheduler, SetRoleProfile};
 
 #[test]
 fn it_is_registered_once() {
@@ -79,6 +79,41 @@ fn a_profile_is_set_once() {
         .then(["profile of gpu"]);
     let story = given_site([registered()]).when(ask(|_| ()));
     assert_eq!(story.site().profiles["gpu"], profile(Scheduler::Slurm, &["slurm-idle"]));
+}
+
+/// A configuration says it at every start; what people set meanwhile stands.
+#[test]
+fn a_first_profile_is_set_where_there_is_none() {
+    let first = |dhcp: Dhcp| FirstRoleProfile { role: "gpu".into(), profile: RoleProfile { dhcp, ..profile(Scheduler::Slurm, &[]) } };
+    let story = given_site([registered()]).when(first(Dhcp::None)).then(["profile of gpu"]);
+    let story = story.when(first(Dhcp::Kea)).then_nothing();
+    assert_eq!(story.site().profiles["gpu"].dhcp, Dhcp::None);
+    given_site([]).when(first(Dhcp::None)).then_refused("unknown-site");
+    let far = RoleProfile { bom: Some("sku@1".into()), ..profile(Scheduler::Slurm, &[]) };
+    given_site([registered()]).when(FirstRoleProfile { role: "gpu".into(), profile: far }).then_refused("not-available");
+}
+
+#[test]
+fn a_change_of_a_profile_is_merged_with_what_stands() {
+    let change = |set: &[&str], profile: RoleProfile| ChangeRoleProfile {
+        role: "gpu".into(),
+        set: set.iter().map(|s| (*s).to_owned()).collect(),
+        profile,
+    };
+    let kea = || RoleProfile { dhcp: Dhcp::Kea, ..profile(Scheduler::None, &[]) };
+    let story = given_site([registered(), asked(ask(|_| ()))]).when(change(&["dhcp"], kea())).then(["profile of gpu"]);
+    assert_eq!(story.site().profiles["gpu"], RoleProfile { dhcp: Dhcp::Kea, ..profile(Scheduler::Slurm, &["slurm-idle"]) });
+    let story = story.when(change(&["dhcp"], kea())).then_nothing().when(change(&["workload_proofs", "scheduler"], kea()));
+    assert_eq!(story.site().profiles["gpu"], kea());
+    given_site([registered()]).when(change(&["provisioner", "scheduler"], kea())).then_refused("invalid").because(
+        "a value: the role has no profile yet",
+        "none",
+        "name `dhcp`",
+    );
+    given_site([registered()]).when(change(&["provisioner", "scheduler", "dhcp"], kea())).then(["profile of gpu"]);
+    story.when(change(&["colour"], kea())).then_refused("invalid");
+    let bom = RoleProfile { bom: Some("sku@1".into()), ..kea() };
+    given_site([registered(), asked(ask(|_| ()))]).when(change(&["bom"], bom)).then_refused("not-available");
 }
 
 /// A stage that is named and never runs would be a lie.
