@@ -29,13 +29,13 @@ pub(super) async fn claim(hub: &Hub, principal: &Principal, site: &SiteId, sourc
 }
 
 /// Refuses a run that is not the newest.
-pub(super) fn counts(hub: &Hub, principal: &Principal, site: &SiteId, source: Source, epoch: u64, uri: &Uri) -> Result<(), Problem> {
+pub(super) fn counts(hub: &Hub, principal: &Principal, site: &SiteId, source: Source, epoch: u64, asked: (&'static str, &Uri)) -> Result<(), Problem> {
     let newest = hub.journal.reference().source(site, source).map_or(0, |s| s.epoch);
     if newest == epoch {
         return Ok(());
     }
     let detail = format!("epoch {newest} of {source} at {site} counts, not {epoch}");
-    hub.denials.record(&principal.client, "epoch", "POST", uri.path(), &detail);
+    hub.denials.record(&principal.client, "epoch", asked.0, asked.1.path(), &detail);
     Err(superseded(detail))
 }
 

@@ -38,7 +38,7 @@ impl Writing {
         }
         let site = query::site_id(site)?;
         if !principal.reaches(&site) {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "out-of-reach", format!("{} has no right at {site}", principal.client)));
+            return Err(principal.out_of_reach(&hub, method, uri.path(), format!("{} has no right at {site}", principal.client)));
         }
         if !hub.journal.reference().sites.get(&site).is_some_and(|s| s.registered) {
             return Err(Problem::missing(format!("there is no site {site}")));
