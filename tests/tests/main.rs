@@ -6,6 +6,7 @@ mod access;
 mod api;
 mod attention;
 mod bootstrap;
+mod denials;
 mod documents;
 mod exclusive;
 mod filters;

@@ -80,7 +80,8 @@ pub fn configuration(sim: &Sim, folder: &Folder) -> anyhow::Result<Configuration
 fn as_file(configuration: &Configuration) -> anyhow::Result<String> {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let sites = configuration.sites.iter().map(|site| {
-        let slurm = site.slurm.as_ref().map(|s| json!({"url": s.url, "user": s.user, "jwt_file": name(&s.jwt_file), "interval_seconds": INTERVAL}));
+        let slurm =
+            site.slurm.as_ref().map(|s| json!({"url": s.url, "user": s.user, "jwt_file": name(&s.jwt_file), "interval_seconds": INTERVAL}));
         let role = |(role, r): (&String, &Role)| (role.clone(), json!({"scheduler": r.scheduler, "workload_proofs": r.workload_proofs}));
         json!({"name": site.name, "slurm": slurm, "roles": site.roles.iter().map(role).collect::<serde_json::Map<_, _>>()})
     });

@@ -29,7 +29,14 @@ pub(super) async fn claim(hub: &Hub, principal: &Principal, site: &SiteId, sourc
 }
 
 /// Refuses a run that is not the newest.
-pub(super) fn counts(hub: &Hub, principal: &Principal, site: &SiteId, source: Source, epoch: u64, asked: (&'static str, &Uri)) -> Result<(), Problem> {
+pub(super) fn counts(
+    hub: &Hub,
+    principal: &Principal,
+    site: &SiteId,
+    source: Source,
+    epoch: u64,
+    asked: (&'static str, &Uri),
+) -> Result<(), Problem> {
     let newest = hub.journal.reference().source(site, source).map_or(0, |s| s.epoch);
     if newest == epoch {
         return Ok(());
