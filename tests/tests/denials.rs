@@ -47,8 +47,8 @@ async fn what_an_agent_may_not_do_is_refused_and_every_refusal_is_in_the_list() 
         (Method::POST, of(&far, "/conditions"), condition("SlurmMember"), 404, "not-found", "reach"),
         (Method::PATCH, "/sites/sim2/devices:batch".into(), json!({}), 403, "out-of-reach", "reach"),
         (Method::POST, "/sites/sim2/conditions:batch".into(), json!({}), 403, "out-of-reach", "reach"),
-        (Method::POST, "/sites/sim1/conditions:batch".into(), json!({"run": {"epoch": 999}}), 409, "superseded", "epoch"),
-        (Method::PATCH, "/sites/sim1/devices:batch".into(), json!({"run": {"epoch": 999}}), 409, "superseded", "epoch"),
+        (Method::POST, "/sites/sim1/conditions:batch".into(), json!({"run": {"epoch": 0}}), 409, "superseded", "epoch"),
+        (Method::PATCH, "/sites/sim1/devices:batch".into(), json!({"run": {"epoch": 0}}), 409, "superseded", "epoch"),
     ];
     refused_and_recorded(&bed, client, &agent, rows).await;
 }
