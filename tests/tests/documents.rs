@@ -22,6 +22,41 @@ fn the_lifecycle_page_says_what_the_code_says() {
     assert!(page == before || std::env::var_os("FM_BLESS").is_some(), "docs/LIFECYCLE.md differs from the code; FM_BLESS=1 writes it anew");
 }
 
+#[test]
+fn the_settings_page_has_every_key_of_the_configuration_files() {
+    let path = repository("docs/SETTINGS.md");
+    let told = std::process::Command::new(fleet_tests::binary("fleet-manager")).args(["config", "settings"]).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    if std::env::var_os("FM_BLESS").is_some() {
+        std::fs::write(&path, &told).unwrap();
+    }
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(page == told, "docs/SETTINGS.md differs from `fleet-manager config settings`; FM_BLESS=1 writes it anew");
+    for key in ["`tls.cert_file`", "`issuers[].grants[].group`", "`netbox[].sweep_seconds`", "`sites[].roles.<name>.scheduler`"] {
+        assert!(page.contains(key), "{key} is not in the page");
+    }
+}
+
+#[test]
+fn the_charts_values_are_what_a_hub_reads() {
+    let sites = ["lhr1".parse().unwrap()];
+    let text = std::fs::read_to_string(repository("infra/charts/hub/values.yaml")).unwrap();
+    let clients = fleet_hub::access::Clients::roster(&text, &sites).unwrap();
+    let told = |c: &fleet_hub::access::Client| format!("{} {} {}", c.client, c.source.map_or("-", |s| s.as_str()), c.scopes.join(" "));
+    let want = [
+        "slurm-agent-lhr1 slurm device:update device-condition:create",
+        "netbox-agent-main netbox observation:create",
+        "temporal-worker-lhr1 - slurm-bootstrap-config:read",
+    ];
+    assert_eq!(clients.iter().map(told).collect::<Vec<_>>(), want);
+    assert!(clients.iter().all(|c| c.sites == ["lhr1"]), "{clients:?}");
+    fleet_hub::access::Clients::new(clients).unwrap();
+    // Public halves alone: a private one would have `d`.
+    assert!(!text.contains(" d: ") && !text.contains("\"d\":"));
+    let satellite = std::fs::read_to_string(repository("infra/charts/satellite/values.yaml")).unwrap();
+    assert!(satellite.contains("slurm-agent-lhr1") && satellite.contains("netbox-agent-main"));
+}
+
 fn phases(list: &[Phase]) -> String {
     if list.is_empty() { "–".into() } else { list.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(", ") }
 }

@@ -7,6 +7,7 @@ mod api;
 mod attention;
 mod bootstrap;
 mod canaries;
+mod denials;
 mod documents;
 mod exclusive;
 mod filters;

@@ -85,7 +85,10 @@ async fn the_doctor_says_what_is_wrong_and_what_helps() {
     let (code, text) = doctor().await;
     assert!(code == 1 && text.contains("WRONG  NetBox") && text.contains("bad token"), "{code} {text}");
     std::fs::write(&bed.world.netbox.2, &bed.sim.netbox.token).unwrap();
-    // Another key than the roster's.
+    // Another key than the roster's; one that is there is not written over.
+    let (code, text) = manager(&bed.folder.path().join("satellite"), &["satellite", "keygen", "slurm-agent-sim1"]).await;
+    assert!(code == 1 && text.contains("is there already"), "{text}");
+    std::fs::remove_file(bed.folder.path().join("satellite/slurm-agent-sim1.pem")).unwrap();
     let (code, _) = manager(&bed.folder.path().join("satellite"), &["satellite", "keygen", "slurm-agent-sim1"]).await;
     assert_eq!(code, 0);
     let (code, text) = doctor().await;
@@ -183,6 +186,10 @@ async fn hub_and_satellite_meet_over_tls_under_a_ca_of_the_sites_own() {
     std::fs::write(bed.folder.path().join("satellite/ca.pem"), other.cert.pem()).unwrap();
     let (code, text) = manager(&bed.folder.path().join("satellite"), &["satellite", "doctor", "--config", "satellite.toml"]).await;
     assert!(code == 1 && text.contains("certificate"), "{text}");
+    // While the CA rotates, the file holds both.
+    std::fs::write(bed.folder.path().join("satellite/ca.pem"), other.cert.pem() + &ca.pem()).unwrap();
+    let (code, text) = manager(&bed.folder.path().join("satellite"), &["satellite", "doctor", "--config", "satellite.toml"]).await;
+    assert!(code == 0, "{text}");
     // In the clear, beyond loopback, neither of them speaks.
     bed.pair.kill_satellite();
     bed.edit("satellite/satellite.toml", &url, "http://hub.example.net:8480");

@@ -103,7 +103,7 @@ pub enum SatelliteCommand {
     Keygen {
         /// The client's id in the roster.
         client: String,
-        /// Folder for `<client>.pem` and `<client>.jwk.json`.
+        /// Folder for `<client>.pem` and `<client>.jwk.json`; made where it is missing. A key that is there is not written over.
         #[arg(long, default_value = ".")]
         out: PathBuf,
     },
@@ -123,6 +123,8 @@ pub enum ConfigCommand {
         /// The file.
         file: PathBuf,
     },
+    /// Print every key of the three configuration files: type, unit, default, what it is (docs/SETTINGS.md).
+    Settings,
 }
 
 /// Arguments of `replay`.

@@ -92,7 +92,7 @@ fn agents_of(folder: &Folder, systems: &Systems) -> anyhow::Result<Vec<Client>> 
 
 fn greet(folder: &Folder, url: &str, simulated: bool) -> anyhow::Result<()> {
     folder.write_running(&crate::folder::Running { url: url.into(), issuer: format!("{url}/dev") })?;
-    let context = folder.write_context(url)?;
+    let context = folder.write_contexts(url)?;
     let what =
         if simulated { "a simulated world with staff who type what is planned" } else { "the systems of your configuration, read only" };
     crate::print::lines(&format!(

@@ -116,14 +116,17 @@ impl Folder {
         Ok(Client { client: client.into(), scopes, sites, source, instance, conditions, token_url_audience: false, jwks })
     }
 
-    /// Writes the context file for a hub at `url`.
-    pub fn write_context(&self, url: &str) -> anyhow::Result<PathBuf> {
-        let jwk = public_jwk(&self.key(OPERATOR)?).map_err(anyhow::Error::msg)?;
-        let (kid, pem) = (jwk["kid"].as_str().unwrap_or_default(), Path::new("keys").join(format!("{OPERATOR}.pem")));
-        let path = self.path.join("fmctl.toml");
-        let text = format!("url = \"{url}\"\nclient = \"{OPERATOR}\"\nkey = \"{}\"\nkid = \"{kid}\"\n", pem.display());
-        write_private(&path, text.as_bytes())?;
-        Ok(path)
+    /// Writes the context files for a hub at `url`: `<user>.toml`, and the operator's as `fmctl.toml`, whose path it gives.
+    pub fn write_contexts(&self, url: &str) -> anyhow::Result<PathBuf> {
+        let operators = self.path.join("fmctl.toml");
+        for (user, _) in USERS {
+            let jwk = public_jwk(&self.key(user)?).map_err(anyhow::Error::msg)?;
+            let (kid, pem) = (jwk["kid"].as_str().unwrap_or_default(), Path::new("keys").join(format!("{user}.pem")));
+            let text = format!("url = \"{url}\"\nclient = \"{user}\"\nkey = \"{}\"\nkid = \"{kid}\"\n", pem.display());
+            let file = if *user == OPERATOR { operators.clone() } else { self.path.join(format!("{user}.toml")) };
+            write_private(&file, text.as_bytes())?;
+        }
+        Ok(operators)
     }
 
     /// Says where the process that has this folder listens, and as which issuer.
@@ -161,11 +164,17 @@ impl Folder {
 }
 
 /// Makes `DIR/<name>.pem`, and the same as `DIR/<name>.jwk.json`, as stock OAuth libraries read it. Gives the public half.
+/// A key that is there is never written over: its public half may stand in a roster.
 pub fn make_key(dir: &Path, name: &str) -> anyhow::Result<serde_json::Value> {
+    let pem = dir.join(format!("{name}.pem"));
+    if pem.exists() {
+        bail!("{} is there already: take another folder with --out, or put the old key away first", pem.display());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| dir.display().to_string())?;
     let made = generate_key().map_err(anyhow::Error::msg)?;
     // The PEM last: it says that the key is there.
     write_private(&dir.join(format!("{name}.jwk.json")), serde_json::to_string_pretty(&made.private_jwk)?.as_bytes())?;
-    write_private(&dir.join(format!("{name}.pem")), made.private_pem.as_bytes())?;
+    write_private(&pem, made.private_pem.as_bytes())?;
     public_jwk(&made.private_pem).map_err(anyhow::Error::msg)
 }
 

@@ -27,7 +27,7 @@ impl Published {
         let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(DEADLINE);
         if let Some(file) = ca_file {
             let pem = std::fs::read(file).with_context(|| file.display().to_string())?;
-            builder = builder.tls_certs_only([reqwest::Certificate::from_pem(&pem)?]);
+            builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(&pem)?);
         }
         Ok(Self { url: url.into(), client: builder.build()? })
     }

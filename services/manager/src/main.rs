@@ -67,6 +67,10 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             }
         },
         Command::Config(ConfigCommand::Check { file }) => configuration::check(&file).map(|()| ExitCode::SUCCESS),
+        Command::Config(ConfigCommand::Settings) => {
+            print::lines(configuration::settings::page().trim_end());
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Replay(args) => replay::run(args).await,
         Command::Projections(ProjectionsCommand::List { data }) => projections::list(&data).await.map(|()| ExitCode::SUCCESS),
         Command::Projections(ProjectionsCommand::Rebuild { data, flip_anyway }) => projections::rebuild(&data, flip_anyway).await,

@@ -8,7 +8,8 @@ use fleet_lifecycle::device::TaskState;
 use fleet_projections::Generations;
 use fleet_schemas::TaskKind;
 use fleet_sim::{Options, Plan, PlanAction, PlanSource, Sim};
-use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc};
+use serde_json::json;
+use std::{collections::BTreeMap, future::Future, path::Path, pin::Pin, sync::Arc};
 
 /// Seconds between looks at a world of this machine: a person watches.
 const INTERVAL: u64 = 3;
@@ -69,7 +70,29 @@ pub fn configuration(sim: &Sim, folder: &Folder) -> anyhow::Result<Configuration
         webhook_secret_file: None,
         slurm_node: "custom-field:slurm_node".into(),
     };
-    Ok(Configuration { sites, netbox: vec![netbox], resync_seconds: 900 })
+    let configuration = Configuration { sites, netbox: vec![netbox], resync_seconds: 900 };
+    folder.secret("world.toml", &as_file(&configuration)?)?;
+    Ok(configuration)
+}
+
+/// The same as a file beside the world's secrets, which `dev --config` takes and `hub` and `satellite` can be written from: so a second
+/// process may look at this world.
+fn as_file(configuration: &Configuration) -> anyhow::Result<String> {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let sites = configuration.sites.iter().map(|site| {
+        let slurm =
+            site.slurm.as_ref().map(|s| json!({"url": s.url, "user": s.user, "jwt_file": name(&s.jwt_file), "interval_seconds": INTERVAL}));
+        let role = |(role, r): (&String, &Role)| (role.clone(), json!({"scheduler": r.scheduler, "workload_proofs": r.workload_proofs}));
+        json!({"name": site.name, "slurm": slurm, "roles": site.roles.iter().map(role).collect::<serde_json::Map<_, _>>()})
+    });
+    let netbox = configuration.netbox.iter().map(|n| {
+        json!({
+            "instance": n.instance, "url": n.url, "token_file": name(&n.token_file), "sites": n.sites,
+            "interval_seconds": INTERVAL, "sweep_seconds": SWEEP, "window_seconds": n.window_seconds,
+        })
+    });
+    let whole = json!({"sites": sites.collect::<Vec<_>>(), "netbox": netbox.collect::<Vec<_>>()});
+    Ok(toml::to_string(&whole)?)
 }
 
 fn gpu_role() -> Role {

@@ -117,6 +117,26 @@ mod tests {
     use super::*;
     use crate::access::generate_key;
 
+    /// A time that is no number proves nothing, whoever signed it.
+    #[test]
+    fn a_time_that_is_a_text_is_no_time() {
+        let pem = generate_key().unwrap().private_pem;
+        let issuer = Issuer::new("http://hub", std::slice::from_ref(&pem)).unwrap();
+        let good = serde_json::to_value(issuer.check(&issuer.issue("a", "", &[]).unwrap()).unwrap()).unwrap();
+        let sign = |claims: &Value| {
+            let header = Header { typ: Some(TYP.into()), kid: Some(issuer.kid.clone()), ..Header::new(Algorithm::ES256) };
+            encode(&header, claims, &issuer.key).unwrap()
+        };
+        assert!(issuer.check(&sign(&good)).is_ok());
+        for name in ["nbf", "exp", "iat"] {
+            for text in [Value::from("soon"), Value::from(good[name].to_string()), Value::Null] {
+                let mut claims = good.clone();
+                claims[name] = text;
+                assert!(issuer.check(&sign(&claims)).is_err(), "{claims}");
+            }
+        }
+    }
+
     #[test]
     fn a_rotation_refuses_no_token_that_lives_and_ends_with_the_old_key() {
         let (old, new) = (generate_key().unwrap().private_pem, generate_key().unwrap().private_pem);

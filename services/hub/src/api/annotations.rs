@@ -25,7 +25,7 @@ pub(crate) async fn set(
         _ => Err(Problem::invalid(&format!("annotations.{key}"), "a text, or null")),
     };
     let annotations = given.iter().map(annotation).collect::<Result<Vec<_>, _>>()?;
-    let doc = devices::find(&hub.reads(), principal, id).await?;
+    let doc = devices::to_write(hub, principal, id, "PATCH", uri).await?;
     let Some(expected) = commands::expected_version(headers)? else {
         let detail = "name the version that you saw: If-Match: \"v<version>\", from the ETag of GET";
         return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, "version-required", detail).with("field", "If-Match".into()));

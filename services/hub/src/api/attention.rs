@@ -68,7 +68,7 @@ pub(crate) async fn acknowledge(
     let body: Body = query::body(&bytes)?;
     commands::said_why(&body.reason)?;
     let (device, item) = id.split_once(':').ok_or_else(|| Problem::missing("an item's id is <device>:<item>"))?;
-    let doc = devices::find(&hub.reads(), &granted.principal, device).await?;
+    let doc = devices::to_write(&hub, &granted.principal, device, "POST", &uri).await?;
     let ask = AcknowledgeAttention { name: item.into() }.into();
     let command = Command {
         id: commands::command_id(&granted.principal, uri.path(), &headers)?,

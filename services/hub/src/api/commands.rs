@@ -40,8 +40,7 @@ pub(crate) async fn give(
     let body: Body = query::body(&bytes)?;
     let ask = verbs::ask(&body.command, &body.params).map_err(|e| Problem::invalid(&e.field, e.problem))?;
     said_why(&body.reason)?;
-    let reads = hub.reads();
-    let doc = devices::find(&reads, &granted.principal, &id).await?;
+    let doc = devices::to_write(&hub, &granted.principal, &id, "POST", &uri).await?;
     let stream = StreamId::Device(doc.state.id);
     let command = Command {
         id: command_id(&granted.principal, uri.path(), &headers)?,

@@ -3,7 +3,7 @@
 use super::{listing, named::Named, past, query};
 use crate::access::{DeviceRead, Granted};
 use crate::{Hub, Problem, render};
-use axum::{Json, extract::State, http::HeaderMap, http::Uri, http::header, response::IntoResponse, response::Response};
+use axum::{Json, extract::State, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse, response::Response};
 use fleet_projections::{DeviceDoc, DeviceFilter, DeviceRow, Reads, filter::DEVICE_FIELDS};
 use std::sync::Arc;
 
@@ -66,6 +66,26 @@ pub(crate) async fn find(reads: &Reads, granted: &crate::access::Principal, text
     let id = query::device_id(reads, text, granted.site_filter()).await?;
     let found = reads.device(id).await?.filter(|d| d.state.site.as_ref().is_some_and(|s| granted.reaches(s)));
     found.ok_or_else(|| Problem::missing(format!("there is no device {id}")))
+}
+
+/// The same for a write. A device that is there but out of reach is told like none, and recorded as a denial.
+pub(crate) async fn to_write(
+    hub: &Hub,
+    granted: &crate::access::Principal,
+    text: &str,
+    method: &'static str,
+    uri: &Uri,
+) -> Result<DeviceDoc, Problem> {
+    let reads = hub.reads();
+    let found = find(&reads, granted, text).await;
+    if found.as_ref().is_err_and(|p| p.status() == StatusCode::NOT_FOUND)
+        && let Ok(id) = query::device_id(&reads, text, None).await
+        && let Some(other) = reads.device(id).await?
+    {
+        let site = other.state.site.as_ref().map_or("no site", |s| s.as_str());
+        hub.denials.record(&granted.client, "reach", method, uri.path(), &format!("the device is at {site}"));
+    }
+    found
 }
 
 pub(crate) async fn one(

@@ -33,10 +33,11 @@ pub(crate) fn routes() -> Routes {
 /// RFC 8414.
 async fn metadata(State(hub): State<Arc<Hub>>) -> Json<Value> {
     let base = &hub.url;
+    // No route of ours authorizes people, so no response type is served; but the list is required, and an empty one must not be sent (RFC 8414, 3.2).
     Json(json!({
         "issuer": hub.issuer.url(), "token_endpoint": format!("{base}/oauth/token"), "jwks_uri": format!("{base}/oauth/jwks"),
         "grant_types_supported": ["client_credentials"], "token_endpoint_auth_methods_supported": ["private_key_jwt"],
-        "token_endpoint_auth_signing_alg_values_supported": ["ES256", "PS256", "EdDSA"], "response_types_supported": [],
+        "token_endpoint_auth_signing_alg_values_supported": ["ES256", "PS256", "EdDSA"], "response_types_supported": ["none"],
         "scopes_supported": crate::access::SCOPES,
     }))
 }

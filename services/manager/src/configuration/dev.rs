@@ -5,11 +5,12 @@ use super::systems::{self, Netbox, Slurm};
 use super::{satellite, there};
 use anyhow::bail;
 use fleet_schemas::Source;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{collections::BTreeMap, path::Path};
 
 /// The whole file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
     /// Sites.
@@ -23,7 +24,7 @@ pub struct Configuration {
 }
 
 /// A site.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Site {
     /// Its short name; the slug it has in NetBox.

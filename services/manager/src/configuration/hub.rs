@@ -5,11 +5,12 @@ use super::there;
 use anyhow::{Context, anyhow, bail};
 use fleet_hub::access::{Client, Clients, SCOPES};
 use fleet_schemas::{SiteId, Source};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{collections::BTreeMap, net::SocketAddr, path::Path, path::PathBuf};
 
 /// The whole file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
     /// Folder of the log, the read models and the keys.
@@ -38,7 +39,7 @@ pub struct Configuration {
 }
 
 /// An outside OIDC issuer. Scopes in its tokens are ignored: what its groups may do is said here.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Issuer {
     /// `iss` of its tokens.
@@ -57,7 +58,7 @@ pub struct Issuer {
 }
 
 /// What a group may do, and where.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
     /// The group, as the issuer names it.
@@ -73,7 +74,7 @@ fn groups() -> String {
 }
 
 /// A certificate.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
     /// The chain, PEM.
@@ -83,8 +84,8 @@ pub struct Tls {
 }
 
 /// How fast one client may ask.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Requests a second.
     pub per_second: u32,
@@ -99,7 +100,7 @@ impl Default for Limits {
 }
 
 /// A site.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Site {
     /// Its short name; the slug it has in NetBox.

@@ -4,6 +4,7 @@
 pub mod dev;
 pub mod hub;
 pub mod satellite;
+pub mod settings;
 mod sites;
 mod systems;
 

@@ -4,11 +4,12 @@ use super::systems::{self, Netbox, Slurm};
 use super::there;
 use anyhow::{Context, bail};
 use fleet_satellite::hub;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{collections::BTreeSet, net::SocketAddr, path::Path, path::PathBuf, time::Duration};
 
 /// The whole file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
     /// Folder of the outbox.
@@ -35,12 +36,12 @@ pub struct Configuration {
 }
 
 /// Where the hub is.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hub {
     /// Its URL: https, or http on loopback.
     pub url: String,
-    /// The CA that signed its certificate, PEM; absent = the usual ones.
+    /// The CA that signed its certificate, PEM, or two while it rotates; absent = the usual ones.
     pub ca_file: Option<PathBuf>,
     /// Its issuer; absent = what its metadata names.
     pub issuer: Option<String>,

@@ -6,6 +6,7 @@ use fleet_schemas::{
     Actor, DecisionId, Dhcp, FirstRoleProfile, Mode, Provisioner, RegisterSite, RoleProfile, Scheduler, SiteId, Source, SourceConfig,
     StreamId, Timestamp,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{collections::BTreeMap, collections::BTreeSet};
 
@@ -13,7 +14,7 @@ use std::{collections::BTreeMap, collections::BTreeSet};
 pub type Commands = (SiteId, RegisterSite, Vec<FirstRoleProfile>);
 
 /// A role's profile.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
     /// `external` so far.

@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use fleet_satellite::{SlurmLink, netbox, slurm};
 use fleet_schemas::SiteId;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{path::Path, path::PathBuf, time::Duration};
 
@@ -10,10 +11,10 @@ use std::{path::Path, path::PathBuf, time::Duration};
 const YEAR: u64 = 366 * 24 * 3600;
 
 /// A site's SLURM.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Slurm {
-    /// The site. (`dev` takes it from where this stands.)
+    /// The site; a satellite needs it, `dev` takes it from where this stands.
     #[serde(default)]
     pub site: String,
     /// How the hub's roster calls us. (`dev` makes its own clients.)
@@ -38,7 +39,7 @@ pub struct Slurm {
 }
 
 /// A NetBox.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Netbox {
     /// How the hub's roster calls us. (`dev` makes its own clients.)

@@ -34,7 +34,7 @@ pub struct Settings {
     pub kid: Option<String>,
     /// Audience of our assertions; `None` = the issuer that the hub's metadata names.
     pub issuer: Option<String>,
-    /// The CA that signed the hub's certificate, PEM; `None` = the usual ones.
+    /// The CA that signed the hub's certificate, PEM, or two while it rotates; `None` = the usual ones.
     pub ca_file: Option<PathBuf>,
     /// One call, body included.
     pub deadline: Duration,
@@ -65,8 +65,11 @@ impl Client {
         let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(settings.deadline);
         if let Some(file) = &settings.ca_file {
             let pem = std::fs::read(file).map_err(|e| bad(format!("{}: {e}", file.display())))?;
-            let ca = reqwest::Certificate::from_pem(&pem).map_err(|e| bad(format!("{}: {e}", file.display())))?;
-            builder = builder.tls_certs_only([ca]);
+            let cas = reqwest::Certificate::from_pem_bundle(&pem).map_err(|e| bad(format!("{}: {e}", file.display())))?;
+            if cas.is_empty() {
+                return Err(bad(format!("{}: it holds no certificate", file.display())));
+            }
+            builder = builder.tls_certs_only(cas);
         }
         let http = builder.user_agent("fleet-manager-satellite").build().map_err(|e| bad(crate::http::chain(e)))?;
         let (tokens, url) = (Tokens::new(settings)?, settings.url.trim_end_matches('/').to_owned());

@@ -319,6 +319,16 @@ async fn other_sites_bound_mean_a_sweep_and_nothing_gone() {
     assert!(next.look().await.unwrap().observations.is_empty());
 }
 
+/// Neither a webhook nor the feed told of it: it lies further back than any poll reads.
+#[tokio::test]
+async fn a_delete_that_nobody_told_of_is_found_by_the_next_full_sweep() {
+    let (sim, mut looker, _token) = swept(60, &["sim1"]).await;
+    sim.world.delete_device(1, "carol");
+    looker.now = looker.now.plus(2_000_000_000);
+    let seen = by_native(&looker.look().await.unwrap());
+    assert_eq!((seen.len(), gone(&seen["1"])), (1, (1, None, "sweep")));
+}
+
 #[tokio::test]
 async fn a_restart_goes_on_from_memory() {
     let (sim, mut looker, token) = swept(60, &["sim1"]).await;

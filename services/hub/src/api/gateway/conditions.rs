@@ -26,7 +26,7 @@ pub(crate) async fn batch(
     query::params(&uri, &[])?;
     let batch: ConditionsBatch = query::body(&bytes)?;
     let items = batch.conditions.len() + batch.unclaimed.len();
-    let admitted = admit(&hub, &granted.principal, &site, &batch.run, items, &uri).await?;
+    let admitted = admit(&hub, &granted.principal, &site, &batch.run, items, ("POST", &uri)).await?;
     let devices = admitted.devices().await?;
     let mut answer = BatchAnswer::default();
     let mut looks: Vec<(About, Vec<ConditionReport>)> = Vec::new();
@@ -129,13 +129,13 @@ pub(crate) async fn one(
     query::params(&uri, &[])?;
     let item: ConditionItem = query::body(&bytes)?;
     let principal = &granted.principal;
-    let doc = devices::find(&hub.reads(), principal, &id).await?;
+    let doc = devices::to_write(&hub, principal, &id, "POST", &uri).await?;
     let Some(site) = doc.state.site.clone() else { return Err(Problem::missing(format!("there is no device {id}"))) };
     if !item.device.is_empty() {
         return Err(Problem::invalid("device", "the path names it"));
     }
     let run = Run { epoch: item.source_seq.as_ref().map(|s: &SourceSeq| s.epoch), ..Run::default() };
-    let admitted = admit(&hub, principal, site.as_str(), &run, 1, &uri).await?;
+    let admitted = admit(&hub, principal, site.as_str(), &run, 1, ("POST", &uri)).await?;
     let device = DeviceId::to_string(&doc.state.id);
     let item = ConditionItem { device, ..item };
     may(&admitted, &item, &uri).map_err(problem)?;

@@ -29,7 +29,14 @@ pub(super) async fn claim(hub: &Hub, principal: &Principal, site: &SiteId, sourc
 }
 
 /// Refuses a run that is not the newest.
-pub(super) fn counts(hub: &Hub, principal: &Principal, site: &SiteId, source: Source, epoch: u64, uri: &Uri) -> Result<(), Problem> {
+pub(super) fn counts(
+    hub: &Hub,
+    principal: &Principal,
+    site: &SiteId,
+    source: Source,
+    epoch: u64,
+    asked: (&'static str, &Uri),
+) -> Result<(), Problem> {
     let newest = hub.journal.reference().source(site, source).map_or(0, |s| s.epoch);
     if newest == epoch {
         return Ok(());
@@ -40,7 +47,7 @@ pub(super) fn counts(hub: &Hub, principal: &Principal, site: &SiteId, source: So
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "epoch-unknown", detail).header("retry-after", "5"));
     }
     let detail = format!("epoch {newest} of {source} at {site} counts, not {epoch}");
-    hub.denials.record(&principal.client, "epoch", "POST", uri.path(), &detail);
+    hub.denials.record(&principal.client, "epoch", asked.0, asked.1.path(), &detail);
     Err(superseded(detail))
 }
 

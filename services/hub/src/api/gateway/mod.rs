@@ -73,20 +73,21 @@ struct Admitted<'a> {
     sent_at: Timestamp,
 }
 
-/// Checks a batch of `items` for a site. The source is the one that the roster has for the client.
+/// Checks a batch of `items` for a site, asked by this method of this address. The source is the one that the roster has for the client.
 async fn admit<'a>(
     hub: &'a Hub,
     principal: &'a Principal,
     site: &str,
     run: &Run,
     items: usize,
-    uri: &Uri,
+    asked: (&'static str, &Uri),
 ) -> Result<Admitted<'a>, Problem> {
     hub.limits.take(&principal.client)?;
+    let (method, uri) = asked;
     let site = query::site_id(site)?;
     if !principal.reaches(&site) {
         let detail = format!("{} has no right at {site}", principal.client);
-        return Err(principal.out_of_reach(hub, "POST", uri.path(), detail));
+        return Err(principal.out_of_reach(hub, method, uri.path(), detail));
     }
     let reference = hub.journal.reference();
     if !reference.sites.contains_key(&site) {
@@ -99,7 +100,7 @@ async fn admit<'a>(
     }
     let Some(source) = hub.clients.get(&principal.client).and_then(|c| c.source) else {
         let detail = format!("{} is known for no source: the roster's `kinds` names one", principal.client);
-        return Err(principal.out_of_reach(hub, "POST", uri.path(), detail));
+        return Err(principal.out_of_reach(hub, method, uri.path(), detail));
     };
     if items > MOST_ITEMS {
         let detail = format!("{items} items; a batch has at most {MOST_ITEMS}");
@@ -109,7 +110,7 @@ async fn admit<'a>(
         (Some(_), Some(_)) => return Err(Problem::invalid("run", "`boot` in the first batch, `epoch` in the others; not both")),
         (Some(boot), None) => (Some(epoch::claim(hub, principal, &site, source, boot).await?), true),
         (None, Some(epoch)) => {
-            epoch::counts(hub, principal, &site, source, epoch, uri)?;
+            epoch::counts(hub, principal, &site, source, epoch, asked)?;
             (Some(epoch), false)
         }
         (None, None) => (None, false),

@@ -18,7 +18,7 @@ pub(crate) async fn batch(
 ) -> Result<Json<BatchAnswer>, Problem> {
     query::params(&uri, &[])?;
     let batch: ObservationsBatch = query::body(&bytes)?;
-    let admitted = admit(&hub, &granted.principal, &site, &batch.run, batch.items.len(), &uri).await?;
+    let admitted = admit(&hub, &granted.principal, &site, &batch.run, batch.items.len(), ("POST", &uri)).await?;
     let (mut observations, mut answer) = (Vec::new(), BatchAnswer::default());
     for item in batch.items {
         answer.results.push(match observation(&admitted, item) {

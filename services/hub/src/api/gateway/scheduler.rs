@@ -19,7 +19,7 @@ pub(crate) async fn batch(
 ) -> Result<Json<BatchAnswer>, Problem> {
     query::params(&uri, &[])?;
     let batch: DevicesBatch = query::body(&bytes)?;
-    let admitted = admit(&hub, &granted.principal, &site, &batch.run, batch.devices.len(), &uri).await?;
+    let admitted = admit(&hub, &granted.principal, &site, &batch.run, batch.devices.len(), ("PATCH", &uri)).await?;
     let devices = admitted.devices().await?;
     let (mut observations, mut answer) = (Vec::new(), BatchAnswer::default());
     for item in batch.devices {
@@ -96,10 +96,10 @@ async fn seen(hub: &Hub, principal: &Principal, id: &str, scheduler: &Value, uri
     let observed_at: Option<Timestamp> =
         observed_at.map(|t| t.parse().map_err(|_| Problem::invalid("scheduler.observed_at", "an RFC 3339 time"))).transpose()?;
     let patch: SchedulerPatch = field(patch, "scheduler")?;
-    let doc = crate::api::devices::find(&hub.reads(), principal, id).await?;
+    let doc = crate::api::devices::to_write(hub, principal, id, "PATCH", uri).await?;
     let Some(site) = doc.state.site.clone() else { return Err(Problem::missing(format!("there is no device {id}"))) };
     let run = Run { epoch: seq.as_ref().map(|s| s.epoch), ..Run::default() };
-    let admitted = admit(hub, principal, site.as_str(), &run, 1, uri).await?;
+    let admitted = admit(hub, principal, site.as_str(), &run, 1, ("PATCH", uri)).await?;
     let linked = doc.state.inventory.as_ref().and_then(|i| i.slurm_node.clone()).unwrap_or_default();
     let slurm_node = patch.slurm_node.clone().unwrap_or_else(|| linked.clone());
     if slurm_node.is_empty() || slurm_node != linked {
