@@ -2,7 +2,7 @@
 
 use crate::{
     AnnotationsChanged, BootId, BootstrapConfigEvent, ClaimsChanged, ConditionReport, Effect, ExclusiveEvent, FreezeLifted, FreezePlaced,
-    GrantChanged, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfile, SchedulerSection, Severity, SiteId, Source,
+    GrantChanged, Inventory, LookFault, OperationId, OperationState, Phase, RoleProfileSet, SchedulerSection, Severity, SiteId, Source,
     SourceConfig, SourceSeq, Stage, TaskId, TaskKind, TeamsSet, Then, Timestamp, TypeRegistered, UnclaimedEvent, WaitKind,
 };
 
@@ -296,15 +296,6 @@ record! {
     pub struct SiteRegistered in "event" {
         /// Every source of the site.
         sources: Vec<SourceConfig>,
-    }
-}
-record! {
-    /// A role got a profile.
-    pub struct RoleProfileSet in "event" {
-        /// Slug of the role.
-        role: String,
-        /// The profile.
-        profile: RoleProfile,
     }
 }
 record! {

@@ -1,6 +1,6 @@
 //! What is asked of a site beyond its registration, and what came of it: teams, freezes, types of conditions.
 
-use crate::{Effect, Mode, Sense, Severity, Source, Timestamp};
+use crate::{Effect, Mode, RoleProfile, Sense, Severity, Source, Timestamp};
 
 record! {
     /// What we may do to one source.
@@ -80,6 +80,15 @@ record! {
         writers: Vec<String>,
         /// For people.
         about: String,
+    }
+}
+record! {
+    /// A role got a profile.
+    pub struct RoleProfileSet in "event" {
+        /// Slug of the role.
+        role: String,
+        /// The profile.
+        profile: RoleProfile,
     }
 }
 record! {

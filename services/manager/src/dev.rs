@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     // Whatever is wrong with the arguments is said before anything is made.
     let configured = args.config.as_deref().map(Configuration::read).transpose()?;
+    let mut signals = process::Signals::take()?;
     let folder = Folder::dev(&args.data)?;
     let master_key = args.master_key.unwrap_or_else(|| folder.master_key());
     let vault = Vault::open_file(&folder.vault(), MasterKey::read_or_make(&master_key, &folder.vault())?).await?;
@@ -56,7 +57,7 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     greet(&folder, &url, sim.is_some())?;
 
     let outcome = tokio::select! {
-        ended = process::until_ended(&mut looking) => ended,
+        ended = process::until_ended(&mut signals, &mut looking) => ended,
         ended = hub.ended() => ended,
     };
     let stopped = tokio::time::timeout(process::STOP, async {

@@ -198,6 +198,7 @@ fn outside(configuration: &Configuration) -> anyhow::Result<Vec<Outside>> {
 /// Runs until SIGINT or SIGTERM, or until any loop fails.
 pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
     let configuration = Configuration::read(file)?;
+    let mut signals = process::Signals::take()?;
     let folder = Folder::hub(&configuration.data)?;
     process::metrics(metrics)?;
     let listener = TcpListener::bind(configuration.listen).with_context(|| format!("listen = {}", configuration.listen))?;
@@ -231,7 +232,7 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
     folder.write_running(&crate::folder::Running { url: reached, issuer: url.clone() })?;
     crate::print::lines(&format!("hub runs: {url}"));
     let outcome = tokio::select! {
-        signalled = process::signalled() => signalled,
+        () = signals.come() => Ok(()),
         ended = running.ended() => ended,
     };
     if tokio::time::timeout(process::STOP, running.stop()).await.is_err() {

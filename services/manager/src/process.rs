@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use std::{net::SocketAddr, time::Duration};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -14,19 +15,28 @@ pub fn metrics(listen: Option<SocketAddr>) -> anyhow::Result<()> {
     metrics_exporter_prometheus::PrometheusBuilder::new().with_http_listener(listen).install().context("--metrics")
 }
 
-/// Until SIGINT or SIGTERM.
-pub async fn signalled() -> anyhow::Result<()> {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => Ok(()),
-        _ = terminate.recv() => Ok(()),
+/// SIGINT and SIGTERM, from the moment that this is made: a stop that comes while something still starts is a stop.
+pub struct Signals(Signal, Signal);
+
+impl Signals {
+    /// Takes them over.
+    pub fn take() -> anyhow::Result<Self> {
+        Ok(Self(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+    }
+
+    /// Until one comes.
+    pub async fn come(&mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
+        }
     }
 }
 
 /// Until a signal, or until any loop ends by itself: restart is the recovery path.
-pub async fn until_ended(tasks: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
+pub async fn until_ended(signals: &mut Signals, tasks: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
     tokio::select! {
-        signalled = signalled() => signalled,
+        () = signals.come() => Ok(()),
         Some(ended) = tasks.join_next() => ended.context("a loop panicked")?.context("a loop failed"),
     }
 }

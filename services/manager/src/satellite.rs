@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// Runs until SIGINT or SIGTERM, or until any loop fails: another satellite of this site took over, or the outbox cannot be written.
 pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
     let configuration = Configuration::read(file)?;
+    let mut signals = process::Signals::take()?;
     process::metrics(metrics)?;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&configuration.data).context("data")?;
     let (mut tasks, cancel) = (JoinSet::new(), CancellationToken::new());
@@ -29,7 +30,7 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
         crate::webhooks::start(listen, &configuration.netbox, &pokes, &mut tasks, &cancel).await?;
     }
     crate::print::lines(&format!("satellite runs: it looks, and hands over to {}", configuration.hub.url));
-    let outcome = process::until_ended(&mut tasks).await;
+    let outcome = process::until_ended(&mut signals, &mut tasks).await;
     process::stop(cancel, &mut tasks).await;
     outcome
 }
