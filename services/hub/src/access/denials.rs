@@ -35,10 +35,13 @@ pub struct Denial {
     pub unrecorded: u32,
 }
 
+/// By client and reason: since when its minute runs, and how many it has had.
+type Lately = HashMap<(String, &'static str), (Instant, u32)>;
+
 /// Takes denials. Writing them is nobody's to wait for.
 pub struct Denials {
     queue: mpsc::Sender<Denial>,
-    lately: Mutex<HashMap<(String, &'static str), (Instant, u32)>>,
+    lately: Mutex<Lately>,
     control: SqlitePool,
 }
 
