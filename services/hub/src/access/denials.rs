@@ -35,13 +35,10 @@ pub struct Denial {
     pub unrecorded: u32,
 }
 
-/// By client and reason: since when its minute runs, and how many it has had.
-type Lately = HashMap<(String, &'static str), (Instant, u32)>;
-
 /// Takes denials. Writing them is nobody's to wait for.
 pub struct Denials {
     queue: mpsc::Sender<Denial>,
-    lately: Mutex<Lately>,
+    lately: Mutex<HashMap<(String, &'static str), (Instant, u32)>>,
     control: SqlitePool,
 }
 
