@@ -324,9 +324,13 @@ async fn other_sites_bound_mean_a_sweep_and_nothing_gone() {
 async fn a_delete_that_nobody_told_of_is_found_by_the_next_full_sweep() {
     let (sim, mut looker, _token) = swept(60, &["sim1"]).await;
     sim.world.delete_device(1, "carol");
-    looker.now = looker.now.plus(2_000_000_000);
-    let seen = by_native(&looker.look().await.unwrap());
-    assert_eq!((seen.len(), gone(&seen["1"])), (1, (1, None, "sweep")));
+    let mut missed = fleet_satellite::MemoryChanges::default();
+    missed.put("sim/feed", &json!({"mark": looker.now.plus(3_600_000_000), "seen": []}));
+    looker.memory.apply(&missed);
+    assert!(looker.look().await.unwrap().observations.is_empty());
+    let seen = by_native(&sweep(&mut looker).await);
+    let all: Vec<_> = seen.values().filter(|s| matches!(s.fact, Fact::NetboxDeviceGone(_))).map(gone).collect();
+    assert_eq!(all, [(1, None, "sweep")]);
 }
 
 #[tokio::test]
