@@ -57,6 +57,22 @@ fn the_charts_values_are_what_a_hub_reads() {
     assert!(satellite.contains("slurm-agent-lhr1") && satellite.contains("netbox-agent-main"));
 }
 
+#[test]
+fn the_api_page_names_every_code_of_an_error() {
+    let page = std::fs::read_to_string(repository("docs/API.md")).unwrap();
+    let mut codes = std::collections::BTreeSet::new();
+    for path in crate::tidy::rust().into_iter().filter(|p| p.to_string_lossy().contains("/hub/src/")) {
+        let text = std::fs::read_to_string(path).unwrap();
+        for after in text.split("StatusCode::").skip(1) {
+            let code = after.split_once(", \"").filter(|(status, _)| status.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
+            codes.extend(code.and_then(|(_, rest)| rest.split_once('"')).map(|(code, _)| code.to_owned()));
+        }
+    }
+    assert!(codes.len() > 20, "{codes:?}");
+    let missing: Vec<_> = codes.iter().filter(|c| !page.contains(&format!("`{c}`"))).collect();
+    assert!(missing.is_empty(), "docs/API.md does not name {missing:?}");
+}
+
 fn phases(list: &[Phase]) -> String {
     if list.is_empty() { "–".into() } else { list.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(", ") }
 }

@@ -28,7 +28,7 @@ fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|e| e == extension)
 }
 
-fn rust() -> Vec<PathBuf> {
+pub(crate) fn rust() -> Vec<PathBuf> {
     files(".", |p| has_extension(p, "rs"))
 }
 
