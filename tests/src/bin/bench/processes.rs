@@ -21,6 +21,8 @@ fn replay(folder: &Path, table: &mut Table) {
 
 /// A process on a full folder, killed before: how soon it serves, and how soon it leads.
 async fn start(folder: &Path, table: &mut Table) {
+    // `dev` takes only a folder with its mark.
+    std::fs::write(folder.join("dev"), "").unwrap();
     let config = folder.join("config.toml");
     std::fs::write(&config, "sites = []\n").unwrap();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -57,7 +59,7 @@ async fn start(folder: &Path, table: &mut Table) {
 fn spawn(folder: &Path, port: u16, config: &Path) -> Child {
     let mut command = Command::new(binary("fleet-manager"));
     command.arg("dev").arg("--data").arg(folder).args(["--listen", &format!("127.0.0.1:{port}"), "--config"]).arg(config);
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    command.stdout(Stdio::null()).spawn().unwrap()
 }
 
 /// Resident memory, MiB.
