@@ -18,6 +18,7 @@ mod refusal;
 pub mod site;
 pub mod unclaimed;
 pub mod why;
+mod wrong_stream;
 
 pub use conditions::{ConditionType, EXTERNAL, KnownType, Sense, condition_type, condition_types};
 pub use decider::{Context, Decider, Observed, Request, Sighting, Wait};

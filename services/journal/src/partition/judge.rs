@@ -88,35 +88,9 @@ impl Bench<'_> {
         if known.is_some() || self.batch.asked(&command.id).is_some() {
             return Judged::Repeated(command.id);
         }
-        let mut draft = Draft {
-            stream: command.stream.clone(),
-            cause: Cause {
-                command: Some(command.id),
-                ask_hash: Some(ask::hash(&command)),
-                ..cause(CauseKind::Command, Some(input.offset))
-            },
-            actor: command.actor.clone(),
-            reason: command.reason.clone(),
-            trace_id: command.trace_id.clone(),
-            outcome: Outcome::accepted(),
-            events: Events::default(),
-            occurred_at: Some(command.issued_at),
-            observed_at: None,
-            received_at: Some(fleet_schemas::Timestamp(input.appended_at)),
-        };
-        match catch_unwind(AssertUnwindSafe(|| self.judge(&command))) {
-            Ok(Ok((outcome, events))) => (draft.outcome, draft.events) = (outcome, events),
-            Ok(Err(undecodable)) => {
-                draft.outcome = rejected(&internal("undecodable", &undecodable));
-                return Judged::Park(undecodable, Some(Box::new(draft)));
-            }
-            Err(panic) => {
-                let why = panic_text(&*panic);
-                draft.outcome = rejected(&internal("internal", &why));
-                return Judged::Park(format!("the decider panicked: {why}"), Some(Box::new(draft)));
-            }
-        }
-        Judged::Decision(Box::new(draft))
+        let cause =
+            Cause { command: Some(command.id), ask_hash: Some(ask::hash(&command)), ..cause(CauseKind::Command, Some(input.offset)) };
+        judged(&command, cause, input, || self.judge(&command))
     }
 
     fn judge(&self, command: &Command) -> Result<(Outcome, Events), String> {
@@ -276,6 +250,35 @@ fn user_data_read(ask: &Ask) -> Option<Outcome> {
     Some(Outcome { seen: format!("version {}", read.version), ..Outcome::noted(USER_DATA_READ) })
 }
 
+/// The decision on a command for which `judge` speaks; where it cannot, or panics, the command is parked and who waits is told so.
+pub(super) fn judged(command: &Command, cause: Cause, input: &Stored, judge: impl FnOnce() -> Result<(Outcome, Events), String>) -> Judged {
+    let refused = |code, why: &str| (rejected(&internal(code, why)), Events::default());
+    let (parked, (outcome, events)) = match catch_unwind(AssertUnwindSafe(judge)) {
+        Ok(Ok(decided)) => (None, decided),
+        Ok(Err(undecodable)) => (Some(undecodable.clone()), refused("undecodable", &undecodable)),
+        Err(panic) => {
+            let why = panic_text(&*panic);
+            (Some(format!("the decider panicked: {why}")), refused("internal", &why))
+        }
+    };
+    let draft = Box::new(Draft {
+        stream: command.stream.clone(),
+        cause,
+        actor: command.actor.clone(),
+        reason: command.reason.clone(),
+        trace_id: command.trace_id.clone(),
+        outcome,
+        events,
+        occurred_at: Some(command.issued_at),
+        observed_at: None,
+        received_at: Some(Timestamp(input.appended_at)),
+    });
+    match parked {
+        Some(why) => Judged::Park(why, Some(draft)),
+        None => Judged::Decision(draft),
+    }
+}
+
 pub(super) fn rejected(refusal: &Refusal) -> Outcome {
     Outcome {
         kind: OutcomeKind::Rejected,
@@ -287,7 +290,7 @@ pub(super) fn rejected(refusal: &Refusal) -> Outcome {
     }
 }
 
-pub(super) fn internal(code: &'static str, why: &str) -> Refusal {
+fn internal(code: &'static str, why: &str) -> Refusal {
     Refusal::new(code, "decider", "a request that can be decided", why.to_owned(), "the input is parked; report it with its text")
 }
 

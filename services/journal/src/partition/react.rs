@@ -1,13 +1,11 @@
 //! A reaction becomes a decision: what another stream asks is judged, what it tells is heeded. It never expires; one that was handled is
 //! known by its place in the order of the stream that it reacts to, and passed over.
 
-use super::batch::{Draft, Events};
-use super::judge::{Bench, Judged, cause, internal, planned, rejected};
-use crate::ledger::panic_text;
+use super::batch::Events;
+use super::judge::{Bench, Judged, cause, judged, planned, rejected};
 use fleet_lifecycle::Request;
 use fleet_log::Stored;
-use fleet_schemas::{Ask, Cause, CauseKind, Command, Notice, Outcome, ReactionTo, Timestamp};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use fleet_schemas::{Ask, Cause, CauseKind, Command, Notice, Outcome, ReactionTo};
 
 impl Bench<'_> {
     /// Judges a reaction. Each leaves a decision, also one that changes nothing: the decision says that it was handled.
@@ -17,39 +15,16 @@ impl Bench<'_> {
             metrics::counter!("fm_reactions_total", "result" => "repeated").increment(1);
             return Judged::Nothing;
         }
-        let mut draft = Draft {
-            stream: command.stream.clone(),
-            cause: Cause {
-                command: Some(command.id),
-                decision: Some(to.decision),
-                index: Some(to.index),
-                stream: Some(to.stream.clone()),
-                version: Some(to.version),
-                ..cause(CauseKind::Reaction, Some(input.offset))
-            },
-            actor: command.actor.clone(),
-            reason: command.reason.clone(),
-            trace_id: command.trace_id.clone(),
-            outcome: Outcome::accepted(),
-            events: Events::default(),
-            occurred_at: Some(command.issued_at),
-            observed_at: None,
-            received_at: Some(Timestamp(input.appended_at)),
+        let cause = Cause {
+            command: Some(command.id),
+            decision: Some(to.decision),
+            index: Some(to.index),
+            stream: Some(to.stream.clone()),
+            version: Some(to.version),
+            ..cause(CauseKind::Reaction, Some(input.offset))
         };
         metrics::counter!("fm_reactions_total", "result" => "handled").increment(1);
-        match catch_unwind(AssertUnwindSafe(|| self.react(command))) {
-            Ok(Ok((outcome, events))) => (draft.outcome, draft.events) = (outcome, events),
-            Ok(Err(undecodable)) => {
-                draft.outcome = rejected(&internal("undecodable", &undecodable));
-                return Judged::Park(undecodable, Some(Box::new(draft)));
-            }
-            Err(panic) => {
-                let why = panic_text(&*panic);
-                draft.outcome = rejected(&internal("internal", &why));
-                return Judged::Park(format!("the decider panicked: {why}"), Some(Box::new(draft)));
-            }
-        }
-        Judged::Decision(Box::new(draft))
+        judged(command, cause, input, || self.react(command))
     }
 
     fn react(&self, command: &Command) -> Result<(Outcome, Events), String> {

@@ -1,10 +1,10 @@
 //! What can be asked of a bootstrap configuration.
 
 use super::Config;
-use crate::{Context, Refusal, exclusive};
+use crate::{Context, Refusal, wrong_stream::wrong_stream};
 use fleet_schemas::{
     Ask, BootstrapConfigChanged, BootstrapConfigCreated, BootstrapConfigEvent, BootstrapConfigRetired, BootstrapFields,
-    CreateBootstrapConfig, Provisioner, ReadUserData, UpdateBootstrapConfig, verbs,
+    CreateBootstrapConfig, Provisioner, ReadUserData, UpdateBootstrapConfig,
 };
 
 /// The fields that an update can name.
@@ -64,40 +64,8 @@ pub fn decide(config: &Config, ask: &Ask, ctx: &Context<'_>) -> Done {
         Ask::UpdateBootstrapConfig(a) => standing(config).and_then(|()| update(config, a, ctx)),
         Ask::RetireBootstrapConfig(_) => standing(config).and_then(|()| retire(config, ctx)),
         Ask::ReadUserData(a) => read(config, a),
-        Ask::Baseline(_)
-        | Ask::Activate(_)
-        | Ask::Drain(_)
-        | Ask::Resume(_)
-        | Ask::Quarantine(_)
-        | Ask::Validate(_)
-        | Ask::Maintain(_)
-        | Ask::EndMaintenance(_)
-        | Ask::PlaceHold(_)
-        | Ask::LiftHold(_)
-        | Ask::Annotate(_)
-        | Ask::SetAnnotations(_)
-        | Ask::AcknowledgeAttention(_)
-        | Ask::ChangeSite(_)
-        | Ask::PlaceFreeze(_)
-        | Ask::LiftFreeze(_)
-        | Ask::RegisterType(_)
-        | Ask::NotBuilt(_)
-        | Ask::RegisterSite(_)
-        | Ask::SetRoleProfile(_)
-        | Ask::FirstRoleProfile(_)
-        | Ask::ChangeRoleProfile(_)
-        | Ask::ClaimEpoch(_) => {
-            let seen = format!("`{}` for a bootstrap configuration", verbs::name_of(ask));
-            Err(Refusal::new("wrong-stream", "stream", "a device or a site", seen, "name a device or a site"))
-        }
-        Ask::Take(_) | Ask::GiveBack(_) => Err(exclusive::foreign(ask, "a bootstrap configuration")),
+        other => Err(wrong_stream(other, "a bootstrap configuration")),
     }
-}
-
-/// A request for a bootstrap configuration that reached `another` thing's stream.
-pub(crate) fn foreign(ask: &Ask, another: &str) -> Refusal {
-    let seen = format!("`{}` for {another}", verbs::name_of(ask));
-    Refusal::new("wrong-stream", "stream", "a bootstrap configuration", seen, "name a bootstrap configuration")
 }
 
 fn standing(config: &Config) -> Result<(), Refusal> {

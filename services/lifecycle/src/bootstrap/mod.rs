@@ -3,7 +3,6 @@
 
 mod decide;
 
-pub(crate) use decide::foreign;
 pub use decide::{ALL_FIELDS, BadField, check, decide};
 
 use fleet_schemas::{BootstrapConfigEvent, BootstrapFields, Hash, RoleName, SealedUserData, SiteId, Timestamp, VaultKeyId};

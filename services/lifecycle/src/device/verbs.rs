@@ -1,7 +1,7 @@
 //! The verbs, one function each.
 
 use super::{decide::take, step::Step};
-use crate::{Refusal, bootstrap, exclusive};
+use crate::{Refusal, wrong_stream::wrong_stream};
 use fleet_schemas::{
     Annotation, AnnotationsChanged, Ask, AttentionAcknowledged, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted,
     HoldPlaced, MINUTE, Maintain, Micros, OperationState, Phase, PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
@@ -30,22 +30,7 @@ pub(super) fn apply(step: &mut Step<'_>, ask: &Ask) -> Done {
         Ask::SetAnnotations(a) => set_annotations(step, &a.annotations),
         Ask::AcknowledgeAttention(a) => acknowledge(step, &a.name),
         Ask::NotBuilt(a) => Err(Refusal::not_available(&format!("`{}`", a.verb))),
-        Ask::RegisterSite(_)
-        | Ask::SetRoleProfile(_)
-        | Ask::FirstRoleProfile(_)
-        | Ask::ChangeRoleProfile(_)
-        | Ask::ClaimEpoch(_)
-        | Ask::ChangeSite(_)
-        | Ask::PlaceFreeze(_)
-        | Ask::LiftFreeze(_)
-        | Ask::RegisterType(_) => {
-            let asked = fleet_schemas::verbs::name_of(ask).to_owned();
-            Err(Refusal::new("wrong-stream", "stream", "a site", format!("`{asked}` for a device"), "name a site"))
-        }
-        Ask::CreateBootstrapConfig(_) | Ask::UpdateBootstrapConfig(_) | Ask::RetireBootstrapConfig(_) | Ask::ReadUserData(_) => {
-            Err(bootstrap::foreign(ask, "a device"))
-        }
-        Ask::Take(_) | Ask::GiveBack(_) => Err(exclusive::foreign(ask, "a device")),
+        other => Err(wrong_stream(other, "a device")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What can be asked of a name that only one device may have. Nothing of it is ever refused: a device has the name in NetBox already.
 
 use super::{Exclusive, evolve};
-use crate::Refusal;
-use fleet_schemas::{Ask, Contested, DeviceId, ExclusiveEvent, GivenBack, Granted, verbs};
+use crate::{Refusal, wrong_stream::wrong_stream};
+use fleet_schemas::{Ask, Contested, DeviceId, ExclusiveEvent, GivenBack, Granted};
 
 /// Waiting devices that are told of a new holder: one event each, some 30 KiB in one decision. More than this claim a name only where
 /// the name means nothing (a serial that a vendor put into every machine); who waits behind them learns of it when its turn comes nearer.
@@ -13,43 +13,8 @@ pub fn decide(name: &Exclusive, ask: &Ask) -> Result<Vec<ExclusiveEvent>, Refusa
     match ask {
         Ask::Take(a) => Ok(take(name, a.device)),
         Ask::GiveBack(a) => Ok(give_back(name, a.device)),
-        Ask::Baseline(_)
-        | Ask::Activate(_)
-        | Ask::Drain(_)
-        | Ask::Resume(_)
-        | Ask::Quarantine(_)
-        | Ask::Validate(_)
-        | Ask::Maintain(_)
-        | Ask::EndMaintenance(_)
-        | Ask::PlaceHold(_)
-        | Ask::LiftHold(_)
-        | Ask::Annotate(_)
-        | Ask::SetAnnotations(_)
-        | Ask::AcknowledgeAttention(_)
-        | Ask::ChangeSite(_)
-        | Ask::PlaceFreeze(_)
-        | Ask::LiftFreeze(_)
-        | Ask::RegisterType(_)
-        | Ask::NotBuilt(_)
-        | Ask::RegisterSite(_)
-        | Ask::SetRoleProfile(_)
-        | Ask::FirstRoleProfile(_)
-        | Ask::ChangeRoleProfile(_)
-        | Ask::ClaimEpoch(_)
-        | Ask::CreateBootstrapConfig(_)
-        | Ask::UpdateBootstrapConfig(_)
-        | Ask::RetireBootstrapConfig(_)
-        | Ask::ReadUserData(_) => {
-            let seen = format!("`{}` for a name", verbs::name_of(ask));
-            Err(Refusal::new("wrong-stream", "stream", "a device, a site or a bootstrap configuration", seen, "name one of them"))
-        }
+        other => Err(wrong_stream(other, "a name")),
     }
-}
-
-/// A request for a name that reached `another` thing's stream.
-pub(crate) fn foreign(ask: &Ask, another: &str) -> Refusal {
-    let seen = format!("`{}` for {another}", verbs::name_of(ask));
-    Refusal::new("wrong-stream", "stream", "a name that only one device may have", seen, "nobody asks this but another stream")
 }
 
 fn take(name: &Exclusive, device: DeviceId) -> Vec<ExclusiveEvent> {

@@ -4,7 +4,6 @@
 mod decide;
 mod react;
 
-pub(crate) use decide::foreign;
 pub use decide::{TOLD, decide};
 pub use react::react;
 

@@ -1,10 +1,10 @@
 //! What can be asked of a site.
 
 use super::{Site, settings};
-use crate::{Context, Refusal, bootstrap, exclusive};
+use crate::{Context, Refusal, wrong_stream::wrong_stream};
 use fleet_schemas::{
     Ask, ChangeRoleProfile, ClaimEpoch, EpochGranted, FirstRoleProfile, Mode, Provisioner, RegisterSite, RoleProfile, RoleProfileSet,
-    SiteEvent, SiteRegistered, verbs,
+    SiteEvent, SiteRegistered,
 };
 
 /// The workload proofs that this build can read.
@@ -31,27 +31,7 @@ pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent
         Ask::PlaceFreeze(a) => registered(site).and_then(|()| settings::freeze(site, a, ctx)),
         Ask::LiftFreeze(a) => registered(site).and_then(|()| settings::unfreeze(site, a, ctx)),
         Ask::RegisterType(a) => registered(site).and_then(|()| settings::register_type(site, a)),
-        Ask::Baseline(_)
-        | Ask::Activate(_)
-        | Ask::Drain(_)
-        | Ask::Resume(_)
-        | Ask::Quarantine(_)
-        | Ask::Validate(_)
-        | Ask::Maintain(_)
-        | Ask::EndMaintenance(_)
-        | Ask::PlaceHold(_)
-        | Ask::LiftHold(_)
-        | Ask::Annotate(_)
-        | Ask::SetAnnotations(_)
-        | Ask::AcknowledgeAttention(_)
-        | Ask::NotBuilt(_) => {
-            let verb = verbs::name_of(ask).to_owned();
-            Err(Refusal::new("wrong-stream", "stream", "a device", format!("`{verb}` for a site"), "name a device"))
-        }
-        Ask::CreateBootstrapConfig(_) | Ask::UpdateBootstrapConfig(_) | Ask::RetireBootstrapConfig(_) | Ask::ReadUserData(_) => {
-            Err(bootstrap::foreign(ask, "a site"))
-        }
-        Ask::Take(_) | Ask::GiveBack(_) => Err(exclusive::foreign(ask, "a site")),
+        other => Err(wrong_stream(other, "a site")),
     }
 }
 

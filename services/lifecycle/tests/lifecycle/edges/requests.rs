@@ -82,7 +82,7 @@ fn what_belongs_to_another_stream() {
     for verb in verbs::TABLE {
         let ask = verbs::plain(verb.name).unwrap();
         let told = format!("`{}` for a bootstrap configuration", verb.name);
-        given_config([]).when(ask).then_refused("wrong-stream").because("a device or a site", &told, "name a device or a site");
+        given_config([]).when(ask).then_refused("wrong-stream").because("a device", &told, "name a device");
     }
     for verb in verbs::TABLE {
         let ask = verbs::plain(verb.name).unwrap();
