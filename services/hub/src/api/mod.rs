@@ -27,6 +27,7 @@ mod sites;
 pub(crate) mod tokens;
 mod whoami;
 mod why;
+mod writing;
 
 use crate::Problem;
 use crate::access::Routes;

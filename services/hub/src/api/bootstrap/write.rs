@@ -1,33 +1,22 @@
 //! POST, PATCH and DELETE: requests to the decider.
 
 use super::{body, body::Said, find, location, shown};
-use crate::access::{BootstrapCreate, BootstrapUpdate, Granted, Principal};
+use crate::access::{BootstrapCreate, BootstrapUpdate, Granted};
+use crate::api::body::Whole;
 use crate::api::commands::{self, Came};
 use crate::api::named::{Named, Within};
-use crate::api::{body::Whole, query};
+use crate::api::writing::{Writing, answered};
 use crate::{Hub, Problem};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Uri};
 use axum::{Json, extract::State, response::IntoResponse, response::Response};
 use fleet_journal::Answer;
 use fleet_lifecycle::bootstrap::Config;
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Request};
 use fleet_schemas::{
-    Ask, Command, CreateBootstrapConfig, RetireBootstrapConfig, RoleName, SealedUserData, SiteId, StreamId, UpdateBootstrapConfig,
+    Ask, Command, CreateBootstrapConfig, RetireBootstrapConfig, RoleName, SealedUserData, StreamId, UpdateBootstrapConfig,
 };
 use serde_json::json;
 use std::sync::Arc;
-
-/// Who writes, where, and how.
-struct Writing {
-    hub: Arc<Hub>,
-    principal: Principal,
-    method: &'static str,
-    site: SiteId,
-    uri: Uri,
-    headers: HeaderMap,
-    dry_run: bool,
-    reason: String,
-}
 
 pub(super) async fn create(
     granted: Granted<BootstrapCreate>,
@@ -41,7 +30,7 @@ pub(super) async fn create(
     let said = body::read(&bytes)?;
     let role = said.role.clone().ok_or_else(|| Problem::invalid("device_role", "name the role"))?;
     let user_data = writing.sealed(&role, &said).await?;
-    writing.ask(role, &CreateBootstrapConfig { fields: said.fields, user_data }.into()).await
+    writing.ask_config(role, &CreateBootstrapConfig { fields: said.fields, user_data }.into()).await
 }
 
 /// PATCH of the collection: the body names the role.
@@ -85,31 +74,10 @@ pub(super) async fn retire(
 ) -> Result<Response, Problem> {
     let writing = Writing::new(hub, granted.principal, "DELETE", &site, uri, headers)?;
     let role = writing.role(&name).await?;
-    writing.ask(role, &RetireBootstrapConfig {}.into()).await
+    writing.ask_config(role, &RetireBootstrapConfig {}.into()).await
 }
 
 impl Writing {
-    fn new(hub: Arc<Hub>, principal: Principal, method: &'static str, site: &str, uri: Uri, headers: HeaderMap) -> Result<Self, Problem> {
-        let params = query::params(&uri, &["dry_run", "reason"])?;
-        let dry_run = match params.get("dry_run").map(String::as_str) {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => return Err(Problem::invalid("dry_run", "true or false")),
-        };
-        let reason = params.get("reason").cloned().unwrap_or_default();
-        if !reason.is_empty() {
-            commands::said_why(&reason)?;
-        }
-        let site = query::site_id(site)?;
-        if !principal.reaches(&site) {
-            return Err(principal.out_of_reach(&hub, method, uri.path(), format!("{} has no right at {site}", principal.client)));
-        }
-        if !hub.journal.reference().sites.get(&site).is_some_and(|s| s.registered) {
-            return Err(Problem::missing(format!("there is no site {site}")));
-        }
-        Ok(Self { hub, principal, method, site, uri, headers, dry_run, reason })
-    }
-
     /// The role that a path names; an id names one that there is.
     async fn role(&self, name: &str) -> Result<RoleName, Problem> {
         if let Ok(found) = find(&self.hub.reads(), &self.site, name).await {
@@ -128,20 +96,12 @@ impl Writing {
 
     async fn update(self, role: RoleName, said: Said) -> Result<Response, Problem> {
         let user_data = self.sealed(&role, &said).await?;
-        self.ask(role, &UpdateBootstrapConfig { set: said.set, fields: said.fields, user_data }.into()).await
+        self.ask_config(role, &UpdateBootstrapConfig { set: said.set, fields: said.fields, user_data }.into()).await
     }
 
-    async fn ask(self, role: RoleName, ask: &Ask) -> Result<Response, Problem> {
-        let stream = StreamId::BootstrapConfig(self.site.clone(), role.clone());
-        let (now, path) = (self.hub.journal.clock().now(), self.uri.path().trim_end_matches('/'));
-        let command = Command {
-            id: commands::command_id_of(&self.principal, self.method, path, &self.headers)?,
-            expected_version: commands::expected_version(&self.headers)?,
-            dry_run: self.dry_run,
-            trace_id: commands::trace_id(&self.headers),
-            ..commands::command(stream, ask, &self.principal, &self.reason, now)
-        };
-        match commands::put(&self.hub, &command, &self.headers).await? {
+    async fn ask_config(self, role: RoleName, ask: &Ask) -> Result<Response, Problem> {
+        let (command, came) = self.put(StreamId::BootstrapConfig(self.site.clone(), role.clone()), ask).await?;
+        match came {
             Came::Pending => Ok(commands::pending(&command, location(&Config::new(self.site, role)))),
             Came::Decided(answer) => self.answer(&command, ask, &answer).await,
         }
@@ -159,22 +119,15 @@ impl Writing {
         if self.dry_run {
             return Ok(self.rehearsed(command, ask, answer, known));
         }
-        let Some(config) = known else {
-            let detail = "decided and in the journal; the read model does not show it yet";
-            let body = json!({"decision": answer.decided.decision.to_string(), "version": answer.decided.version, "detail": detail});
-            return Ok(commands::stamped((StatusCode::ACCEPTED, Json(body)).into_response(), answer));
-        };
-        let mut body = shown(&config);
-        if !config.standing {
-            body["retired"] = json!(true);
-        }
-        let created = matches!(ask, Ask::CreateBootstrapConfig(_));
-        let response = if created {
-            (StatusCode::CREATED, [(header::LOCATION, location(&config))], Json(body)).into_response()
-        } else {
-            Json(body).into_response()
-        };
-        Ok(commands::stamped(response, answer))
+        let created = known.as_deref().filter(|_| matches!(ask, Ask::CreateBootstrapConfig(_))).map(location);
+        let body = known.as_deref().map(|config| {
+            let mut body = shown(config);
+            if !config.standing {
+                body["retired"] = json!(true);
+            }
+            body
+        });
+        Ok(answered(body, created, answer))
     }
 
     /// What would be, by the decider's own functions on what is known.

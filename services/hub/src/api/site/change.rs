@@ -1,7 +1,7 @@
 //! PATCH `/sites/{site}`: modes per source, and who answers for what.
 
-use super::writing::Writing;
 use crate::access::{Granted, SiteUpdate};
+use crate::api::writing::Writing;
 use crate::api::{body::Whole, named::Named, query, sites};
 use crate::{Hub, Problem};
 use axum::{extract::State, http::HeaderMap, http::Uri, response::Response};

@@ -1,7 +1,7 @@
 //! `/sites/{site}/freezes/`: nothing at the site advances or is destroyed while one stands.
 
-use super::writing::Writing;
 use crate::access::{Granted, SiteRead, SiteUpdate};
+use crate::api::writing::Writing;
 use crate::api::{body::Whole, named::Named, named::Within, query, sites};
 use crate::{Hub, Problem};
 use axum::{Json, extract::State, http::HeaderMap, http::Uri, response::Response};

@@ -1,11 +1,11 @@
 //! What a site is set to: PATCH `/sites/{site}`, `/role-profiles/`, `/freezes/`, `/type-registry/`. Every change is a command on the
 //! site's stream. Both forms of each path, with and without the slash at its end, are the same route.
 
+mod asked;
 mod change;
 mod freezes;
 mod profiles;
 mod types;
-mod writing;
 
 use crate::access::Routes;
 use crate::openapi::{Operation, op};

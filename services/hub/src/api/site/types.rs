@@ -1,7 +1,7 @@
 //! `/sites/{site}/type-registry/`: what types of conditions mean at a site, and who may state them.
 
-use super::writing::Writing;
 use crate::access::{Granted, SiteRead, SiteUpdate};
+use crate::api::writing::Writing;
 use crate::api::{body::Whole, named::Named, query, sites};
 use crate::{Hub, Problem};
 use axum::{Json, extract::State, http::HeaderMap, http::Uri, response::Response};

@@ -1,24 +1,25 @@
-//! A change of a site: one command, its decision, the site as it then is.
+//! A write below `/sites/{site}`: who asks, where, why; one command, and what comes of it. What each shows is its own.
 
+use super::commands::{self, Came};
+use super::query;
 use crate::access::Principal;
-use crate::api::{commands, query};
 use crate::{Hub, Problem};
 use axum::{Json, http::HeaderMap, http::StatusCode, http::Uri, http::header, response::IntoResponse, response::Response};
-use fleet_lifecycle::Site;
+use fleet_journal::Answer;
 use fleet_schemas::{Ask, Command, SiteId, StreamId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// One request to change a site.
+/// One request to change something of a site.
 pub(super) struct Writing {
     pub(super) hub: Arc<Hub>,
     pub(super) site: SiteId,
     pub(super) principal: Principal,
+    pub(super) reason: String,
+    pub(super) dry_run: bool,
     method: &'static str,
     uri: Uri,
     headers: HeaderMap,
-    reason: String,
-    dry_run: bool,
 }
 
 impl Writing {
@@ -54,38 +55,32 @@ impl Writing {
         Ok(self)
     }
 
-    /// Asks, and shows what of the site `show` picks; `created` is where the new thing is.
-    pub(super) async fn ask(self, ask: &Ask, created: Option<String>, show: impl Fn(&Site, u64) -> Value) -> Result<Response, Problem> {
+    /// The command for `stream`, and what came of it.
+    pub(super) async fn put(&self, stream: StreamId, ask: &Ask) -> Result<(Command, Came), Problem> {
         let (now, path) = (self.hub.journal.clock().now(), self.uri.path().trim_end_matches('/'));
         let command = Command {
             id: commands::command_id_of(&self.principal, self.method, path, &self.headers)?,
             expected_version: commands::expected_version(&self.headers)?,
             dry_run: self.dry_run,
             trace_id: commands::trace_id(&self.headers),
-            ..commands::command(StreamId::Site(self.site.clone()), ask, &self.principal, &self.reason, now)
+            ..commands::command(stream, ask, &self.principal, &self.reason, now)
         };
-        let answer = match commands::put(&self.hub, &command, &self.headers).await? {
-            commands::Came::Pending => return Ok(commands::pending(&command, format!("/api/v1/sites/{}", self.site))),
-            commands::Came::Decided(answer) => answer,
-        };
-        commands::granted(&command, &answer)?;
-        let decided = &answer.decided;
-        if self.dry_run {
-            let body = json!({"dry_run": true, "would": decided.outcome.seen, "version": decided.version});
-            return Ok(commands::stamped(Json(body).into_response(), &answer));
-        }
-        let reads = self.hub.reads();
-        let shown = if commands::shown(&reads, &answer).await { reads.site(&self.site).await? } else { None };
-        let Some((site, version)) = shown else {
-            let detail = "decided and in the journal; the read model does not show it yet";
-            let body = json!({"decision": decided.decision.to_string(), "version": decided.version, "detail": detail});
-            return Ok(commands::stamped((StatusCode::ACCEPTED, Json(body)).into_response(), &answer));
-        };
-        let body = Json(show(&site, version));
-        let response = match created {
-            Some(location) => (StatusCode::CREATED, [(header::LOCATION, location)], body).into_response(),
-            None => body.into_response(),
-        };
-        Ok(commands::stamped(response, &answer))
+        let came = commands::put(&self.hub, &command, &self.headers).await?;
+        Ok((command, came))
     }
+}
+
+/// The decision's answer: 201 where something new is at `created`; 202 where the read model does not show it yet.
+pub(super) fn answered(body: Option<Value>, created: Option<String>, answer: &Answer) -> Response {
+    let response = match (body, created) {
+        (Some(body), Some(location)) => (StatusCode::CREATED, [(header::LOCATION, location)], Json(body)).into_response(),
+        (Some(body), None) => Json(body).into_response(),
+        (None, _) => {
+            let detail = "decided and in the journal; the read model does not show it yet";
+            let decided = &answer.decided;
+            let body = json!({"decision": decided.decision.to_string(), "version": decided.version, "detail": detail});
+            (StatusCode::ACCEPTED, Json(body)).into_response()
+        }
+    };
+    commands::stamped(response, answer)
 }
