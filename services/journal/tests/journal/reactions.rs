@@ -18,14 +18,19 @@ pub struct Kept {
     positions: Mutex<BTreeMap<u32, Position>>,
     forgetful: AtomicBool,
     stores: AtomicU64,
+    /// How far the reactor is in each partition, kept or not: everything before has its reactions appended.
+    followed: Mutex<BTreeMap<u32, u64>>,
 }
 
 impl Positions for Kept {
     fn load(&self) -> Fut<'_, Result<BTreeMap<u32, Position>, Error>> {
-        Box::pin(async { Ok(self.positions.lock().unwrap().clone()) })
+        let positions = self.positions.lock().unwrap().clone();
+        *self.followed.lock().unwrap() = positions.iter().map(|(partition, p)| (*partition, p.next)).collect();
+        Box::pin(async { Ok(positions) })
     }
     fn store(&self, partition: u32, before: u64, position: Position) -> Fut<'_, Result<bool, Error>> {
         self.stores.fetch_add(1, Ordering::Relaxed);
+        self.followed.lock().unwrap().insert(partition, position.next);
         if !self.forgetful.load(Ordering::Relaxed) {
             let mut positions = self.positions.lock().unwrap();
             if positions.get(&partition).map_or(0, |p| p.next) != before {
@@ -106,19 +111,28 @@ async fn each_once(log: &dyn EventLog) -> usize {
     handled.len()
 }
 
-/// Waits until nothing follows any more: every command is decided, and the log did not grow while a reactor would have looked.
-async fn settled(world: &World) {
-    let before = Mutex::new(Vec::new());
-    until(|| async {
-        tokio::time::sleep(Duration::from_millis(150)).await;
-        let mut now = Vec::new();
+/// Waits until nothing follows any more: the reactor is at the end of the journal, and every input is decided, with nothing new meanwhile.
+async fn settled(world: &World, kept: &Kept) {
+    let ends = |topic| async move {
+        let mut ends = Vec::new();
         for partition in 0..5 {
-            for topic in [topics::JOURNAL, topics::COMMANDS] {
-                now.push(world.log.bounds(Topics::embedded().at(topic, partition)).await.unwrap().end);
-            }
+            ends.push(world.log.bounds(Topics::embedded().at(topic, partition)).await.unwrap().end);
         }
-        let last = std::mem::replace(&mut *before.lock().unwrap(), now.clone());
-        if last == now { Ok(()) } else { Err("the log still grows".to_owned()) }
+        ends
+    };
+    until(|| async {
+        let journal = ends(topics::JOURNAL).await;
+        let followed = kept.followed.lock().unwrap().clone();
+        let behind = (0..).zip(&journal).find(|(p, end)| followed.get(p).copied().unwrap_or(0) < **end);
+        if let Some((partition, end)) = behind {
+            return Err(format!("the reactor is not at {end} of partition {partition}: {followed:?}"));
+        }
+        let inputs: Vec<_> = ends(topics::COMMANDS).await.into_iter().zip(ends(topics::OBSERVATIONS).await).collect();
+        let decided: Vec<_> = world.journal.statuses().iter().map(|s| (s.stats.commands, s.stats.observations)).collect();
+        match decided == inputs && ends(topics::JOURNAL).await == journal {
+            true => Ok(()),
+            false => Err(format!("decided {decided:?} of {inputs:?}")),
+        }
     })
     .await;
 }
@@ -158,7 +172,7 @@ async fn a_position_that_was_not_written_repeats_reactions_without_effect() {
     world.site().await;
     world.journal.observe(&[with_serial(1, 1, "SN7"), with_serial(2, 1, "SN7")]).await.unwrap();
     until(|| async { if shows(&world, 2).await.is_some_and(|s| s.2) { Ok(()) } else { Err("no conflict yet".into()) } }).await;
-    settled(&world).await;
+    settled(&world, &kept).await;
     until(|| async { if kept.stores.load(Ordering::Relaxed) > 0 { Ok(()) } else { Err("no position was to be written".into()) } }).await;
     let (first, before) = (each_once(&*world.log).await, holds(&world, "SN7").await);
     for _ in 0..3 {
@@ -174,8 +188,8 @@ async fn a_position_that_was_not_written_repeats_reactions_without_effect() {
         clock.advance(30 * DAY);
         world = World::on(folder, log, clock, Rules::default()).await;
         world.react(kept.clone()).await;
-        until(|| async { if commands(world.log.clone()).await > appended { Ok(()) } else { Err("nothing is repeated".into()) } }).await;
-        settled(&world).await;
+        settled(&world, &kept).await;
+        assert!(commands(world.log.clone()).await >= appended + first as u64, "every reaction is appended again");
         assert_eq!((each_once(&*world.log).await, holds(&world, "SN7").await), (first, before.clone()), "no double effect");
     }
 }
@@ -206,13 +220,14 @@ async fn killed_at_any_point_each_reaction_takes_effect_once() {
         kept.forgetful.store(rng.random_bool(0.5), Ordering::Relaxed);
         let observed: Vec<_> = (1..=6).map(|i| with_serial(i, round + 1, &format!("SN-{}", rng.random_range(0..3)))).collect();
         world.journal.observe(&observed).await.unwrap();
+        // The instant of the kill: any will do, none is waited for.
         tokio::time::sleep(Duration::from_micros(rng.random_range(0..15_000))).await;
         let (folder, log, clock) = world.kill().await;
         clock.advance(SECOND);
         world = World::on(folder, log, clock, Rules::default()).await;
         world.react(kept.clone()).await;
     }
-    settled(&world).await;
+    settled(&world, &kept).await;
     assert!(each_once(&*world.log).await > 20, "names must have changed hands");
     knows(&world).await;
 }
@@ -251,7 +266,8 @@ async fn a_log_that_misbehaves_loses_no_reaction() {
         let unreliable = Arc::new(Unreliable::new(inner, "fm.commands.v1", seed, Faults::default()));
         let log = unreliable.clone() as Arc<dyn EventLog>;
         let mut world = World::on(folder, log, Arc::new(ManualClock::new(START)), Rules::default()).await;
-        world.react(Arc::new(Kept::default())).await;
+        let kept = Arc::new(Kept::default());
+        world.react(kept.clone()).await;
         world.site().await;
         unreliable.set(Faults::storm());
         for round in 0..10 {
@@ -259,7 +275,7 @@ async fn a_log_that_misbehaves_loses_no_reaction() {
             world.journal.observe(&observed).await.unwrap();
         }
         unreliable.set(Faults::default());
-        settled(&world).await;
+        settled(&world, &kept).await;
         each_once(&*world.log).await;
         knows(&world).await;
     }
