@@ -2,7 +2,7 @@
 
 use crate::configuration::{Commands, hub::Configuration};
 use crate::folder::Folder;
-use crate::{embedded, process};
+use crate::{embedded, process, serve::serve};
 use anyhow::{Context, bail};
 use axum_server::tls_rustls::RustlsConfig;
 use fleet_hub::access::outside::{Grant, Outside};
@@ -72,7 +72,7 @@ impl Running {
             url: face.url,
             patience: PATIENCE,
         };
-        serve(face.listener, face.tls, hub, &mut tasks, &cancel)?;
+        serve(face.listener, face.tls, fleet_hub::router(Arc::new(hub)), &mut tasks, &cancel)?;
         let watching = (generations.clone(), cancel.clone());
         tasks.spawn(async move { Ok(watching.0.watch(watching.1).await?) });
         Ok(Self { journal, generations, tasks, loops, cancel })
@@ -114,38 +114,6 @@ impl Running {
         while self.tasks.join_next().await.is_some() {}
         while self.loops.join_next().await.is_some() {}
     }
-}
-
-fn serve(
-    listener: TcpListener,
-    tls: Option<RustlsConfig>,
-    hub: Hub,
-    tasks: &mut JoinSet<anyhow::Result<()>>,
-    cancel: &CancellationToken,
-) -> anyhow::Result<()> {
-    let (router, stop) = (fleet_hub::router(Arc::new(hub)), cancel.clone());
-    listener.set_nonblocking(true)?;
-    let Some(tls) = tls else {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        tasks.spawn(async move {
-            let listener = axum::serve::ListenerExt::tap_io(listener, |tcp| {
-                // Small answers go out at once; where that cannot be set they go out a little later.
-                let _ = tcp.set_nodelay(true);
-            });
-            Ok(axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?)
-        });
-        return Ok(());
-    };
-    let handle = axum_server::Handle::new();
-    let ending = handle.clone();
-    tasks.spawn(async move {
-        stop.cancelled_owned().await;
-        ending.graceful_shutdown(Some(process::STOP / 2));
-        Ok(())
-    });
-    let server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle);
-    tasks.spawn(async move { Ok(server.serve(router.into_make_service()).await?) });
-    Ok(())
 }
 
 async fn ask(journal: &Journal, site: &SiteId, ask: Ask) -> anyhow::Result<()> {

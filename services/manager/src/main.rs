@@ -14,6 +14,7 @@ mod process;
 mod projections;
 mod replay;
 mod satellite;
+mod serve;
 mod translate;
 mod vault;
 mod webhooks;

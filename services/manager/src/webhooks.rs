@@ -3,12 +3,13 @@
 
 use crate::agents::Pokes;
 use crate::configuration::Netbox;
+use crate::serve::serve;
 use anyhow::Context;
 use axum::{Router, body::Body, extract::Path, extract::State, http::HeaderMap, http::StatusCode, routing::post};
 use fleet_satellite::netbox::{Hint, Hints, SIGNATURE};
 use secrecy::SecretString;
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{net::TcpListener, sync::Notify, task::JoinSet};
+use std::{collections::BTreeMap, net::SocketAddr, net::TcpListener, sync::Arc, time::Duration};
+use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// Between two looks that hints asked for.
@@ -39,12 +40,10 @@ pub async fn start(
         tasks.spawn(pass_on(hint.clone(), poke.clone(), cancel.clone()));
         instances.insert(netbox.instance.clone(), (Hints::new(&SecretString::from(secret.trim())), hint));
     }
-    let listener = TcpListener::bind(listen).await.with_context(|| format!("webhooks_listen = {listen}"))?;
+    let listener = TcpListener::bind(listen).with_context(|| format!("webhooks_listen = {listen}"))?;
     crate::print::lines(&format!("webhooks: http://{}/webhooks/netbox/<instance>", listener.local_addr()?));
     let router = Router::new().route("/webhooks/netbox/{instance}", post(receive));
-    let (router, stop) = (router.with_state(Arc::new(instances)), cancel.clone());
-    tasks.spawn(async move { Ok(axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?) });
-    Ok(())
+    serve(listener, None, router.with_state(Arc::new(instances)), tasks, cancel)
 }
 
 /// One look for all hints that come together, and no two looks in a row without a pause.
