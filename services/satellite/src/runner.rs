@@ -43,12 +43,25 @@ pub enum SendError {
     /// Ask again later: it is away, or refuses for now.
     #[error("{0}")]
     Retry(String),
+    /// Ask again when this has passed, not before: it said so (`Retry-After`).
+    #[error("{0}; again in {after} s", after = .1.as_secs())]
+    Later(String, Duration),
     /// The body is too large (413): with fewer items it would be taken.
     #[error("too large: {0}")]
     TooLarge(String),
     /// A newer boot of this agent exists (409 `superseded`).
     #[error("superseded: {0}")]
     Superseded(String),
+}
+
+impl SendError {
+    /// How long to wait at least before asking again.
+    fn wait(&self) -> Duration {
+        match self {
+            Self::Later(_, after) => *after,
+            Self::Retry(_) | Self::TooLarge(_) | Self::Superseded(_) => Duration::ZERO,
+        }
+    }
 }
 
 /// Why an agent stopped.
@@ -194,7 +207,7 @@ impl<A: Agent> Runner<A> {
                 Ok(fresh) if must || !linked(&fresh).is_subset(&linked(&last)) => return Ok(fresh),
                 Ok(fresh) => last = fresh,
                 Err(SendError::Superseded(why)) => return Err(RunError::Superseded(why)),
-                Err(SendError::Retry(why) | SendError::TooLarge(why)) => {
+                Err(SendError::Retry(why) | SendError::Later(why, _) | SendError::TooLarge(why)) => {
                     tracing::warn!(source = %A::SOURCE, why, "the device list stays as it was");
                     if must {
                         return Ok(last);
@@ -247,9 +260,11 @@ async fn insist<'a, T>(what: &str, call: impl Fn() -> Fut<'a, Result<T, SendErro
         match within(HUB_DEADLINE, call()).await {
             Ok(value) => return Ok(value),
             Err(SendError::Superseded(why)) => return Err(RunError::Superseded(why)),
-            Err(SendError::Retry(why) | SendError::TooLarge(why)) => tracing::warn!(what, why, "the hub did not answer; asking again"),
+            Err(refused) => {
+                tracing::warn!(what, why = %refused, "the hub does not do it yet; asking again");
+                tokio::time::sleep(delay.max(refused.wait())).await;
+            }
         }
-        tokio::time::sleep(delay).await;
     }
     // The delays never end.
     std::future::pending().await
@@ -338,10 +353,10 @@ impl Lane {
                     let dropped = on_disk(&self.outbox, move |o| o.supersede(source, &at, epoch, &words)).await?;
                     tracing::error!(%site, %source, why, dropped, "a newer boot of this agent exists: what this one queued is dropped");
                 }
-                Err(SendError::Retry(why)) => {
-                    tracing::warn!(%site, %source, why, "the hub did not take observations; sending again");
+                Err(refused @ (SendError::Retry(_) | SendError::Later(..))) => {
+                    tracing::warn!(%site, %source, why = %refused, "the hub did not take observations; sending again");
                     on_disk(&self.outbox, move |o| o.let_go(sent_at)).await?;
-                    tokio::time::sleep(delays.next().unwrap_or(LONGEST_DELAY)).await;
+                    tokio::time::sleep(delays.next().unwrap_or(LONGEST_DELAY).max(refused.wait())).await;
                 }
             }
         }

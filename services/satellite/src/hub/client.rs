@@ -145,7 +145,7 @@ impl Client {
             self.tokens.forget().await;
         }
         if let Some(wait) = after.filter(|_| matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)) {
-            tokio::time::sleep(wait).await;
+            return Err(SendError::Later(format!("{method} {path}: {words}"), wait));
         }
         Err(retry(words))
     }

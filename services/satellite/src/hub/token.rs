@@ -18,7 +18,7 @@ pub(crate) struct Tokens {
     client: String,
     key: EncodingKey,
     kid: String,
-    issuer: Mutex<Option<String>>,
+    issuer: Option<String>,
     held: Mutex<Option<(SecretString, Instant)>>,
 }
 
@@ -36,15 +36,13 @@ impl Tokens {
             Some(kid) => kid.clone(),
             None => thumbprint().map_err(|e| bad(e.to_string()))?,
         };
-        let issuer = Mutex::new(settings.issuer.clone());
-        Ok(Self { client: settings.client.clone(), key, kid, issuer, held: Mutex::new(None) })
+        Ok(Self { client: settings.client.clone(), key, kid, issuer: settings.issuer.clone(), held: Mutex::new(None) })
     }
 
     /// The token, fetched where there is none that lives.
     pub(crate) async fn get(&self, http: &reqwest::Client, url: &str) -> Result<SecretString, String> {
         let mut held = self.held.lock().await;
-        if let Some((token, until)) = held.as_ref().filter(|(_, until)| Instant::now() < *until) {
-            _ = until;
+        if let Some((token, _)) = held.as_ref().filter(|(_, until)| Instant::now() < *until) {
             return Ok(token.clone());
         }
         let (token, life) = self.fetch(http, url).await?;
@@ -78,14 +76,12 @@ impl Tokens {
 
     /// The audience of assertions: what the hub's own metadata says it is, where the settings do not.
     async fn issuer(&self, http: &reqwest::Client, url: &str) -> Result<String, String> {
-        let mut issuer = self.issuer.lock().await;
-        if let Some(known) = issuer.as_ref() {
+        if let Some(known) = &self.issuer {
             return Ok(known.clone());
         }
         let answer = http.get(format!("{url}/.well-known/oauth-authorization-server")).send().await.map_err(crate::http::chain)?;
         let metadata: Value = answer.json().await.map_err(|e| format!("the hub's metadata: {}", crate::http::chain(e)))?;
-        let found = metadata["issuer"].as_str().ok_or("the hub's metadata names no issuer")?;
-        Ok(issuer.insert(found.to_owned()).clone())
+        Ok(metadata["issuer"].as_str().ok_or("the hub's metadata names no issuer")?.to_owned())
     }
 
     fn assertion(&self, issuer: &str) -> Result<String, String> {

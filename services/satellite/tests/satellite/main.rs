@@ -8,6 +8,7 @@ mod fixtures;
 mod harness;
 mod hint;
 mod http;
+mod hub;
 mod netbox;
 mod outbox;
 mod runner;

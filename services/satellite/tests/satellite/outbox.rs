@@ -116,6 +116,22 @@ async fn a_reopened_outbox_sends_what_it_had_under_its_own_epoch_before_a_new_on
     stage.stop().await;
 }
 
+/// The first delays are 200 and 400 ms: what is asked again sooner than the hub said did not heed it.
+#[tokio::test]
+async fn a_hub_that_says_when_is_not_asked_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::new(&folder.path().join("outbox"), Arc::default(), &["s1"]);
+    let (after, started) = (std::time::Duration::from_secs(1), std::time::Instant::now());
+    *stage.hub.refuse.lock().unwrap() = Some(SendError::Later("429".into(), after));
+    stage.drain();
+    stage.say(Ok(sweep(&[("s1/n1", "A")]))).await;
+    eventually("two refusals", || stage.hub.refused.load(Ordering::SeqCst) >= 2).await;
+    assert!(started.elapsed() >= after, "asked again after {:?}", started.elapsed());
+    *stage.hub.refuse.lock().unwrap() = None;
+    stage.sent().await;
+    stage.stop().await;
+}
+
 #[tokio::test]
 async fn a_hub_that_refuses_is_asked_again_and_the_order_stays() {
     let folder = tempfile::tempdir().unwrap();

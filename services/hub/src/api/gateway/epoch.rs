@@ -14,16 +14,20 @@ pub(super) async fn claim(hub: &Hub, principal: &Principal, site: &SiteId, sourc
     let id = CommandId(Uuid::new_v5(&NAMESPACE, format!("epoch/{site}/{source}/{boot}").as_bytes()));
     let usual = commands::command(StreamId::Site(site.clone()), &ask, principal, "an agent started", hub.journal.clock().now());
     let again = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-decided", detail).header("retry-after", "1");
-    match hub.journal.ask(&Command { id, ..usual }, hub.patience).await {
-        Ok(answer) if answer.decided.outcome.kind == OutcomeKind::Accepted => {}
+    let decided_at = match hub.journal.ask(&Command { id, ..usual }, hub.patience).await {
+        Ok(answer) if answer.decided.outcome.kind == OutcomeKind::Accepted => answer.decided.at.1,
         Ok(answer) => return Err(Problem::refused(&answer.decided.outcome)),
         Err(AskError::Pending) => return Err(again("the epoch is not decided yet; send the same again".into())),
         Err(e) => return Err(again(e.to_string())),
-    }
+    };
+    // A site's stream is in the partition that the reference is made of. One that has not come so far knows nothing of this boot.
     let mut reference = hub.journal.reference_changes();
-    let granted = reference.wait_for(|r| r.source(site, source).is_some_and(|s| s.boot == Some(boot)));
-    match tokio::time::timeout(hub.patience, granted).await {
-        Ok(Ok(reference)) => Ok(reference.source(site, source).map_or(0, |s| s.epoch)),
+    let read = reference.wait_for(|r| r.next > decided_at);
+    let Ok(Ok(reference)) = tokio::time::timeout(hub.patience, read).await else {
+        return Err(again("the epoch is decided, and this hub has not read it yet; send the same again".into()));
+    };
+    match reference.source(site, source) {
+        Some(granted) if granted.boot == Some(boot) => Ok(granted.epoch),
         _ => Err(superseded(format!("the epoch of {source} at {site} went to another boot"))),
     }
 }
