@@ -21,5 +21,5 @@ pub use parked::CloseError;
 pub use projector::{Progress, Projector, Standing};
 pub use queries::{
     AttentionFilter, AttentionRow, ConditionFilter, ConditionRow, ConfigVersion, DeviceDoc, DeviceFilter, DeviceRow, HistoryRow, Key,
-    ListCursor, OperationFilter, OperationRow, OrphanFilter, OrphanRow, Page, ParkedRow, Point, Reads, Sort, filter,
+    ListCursor, Listed, OperationFilter, OperationRow, OrphanFilter, OrphanRow, Page, ParkedRow, Point, Reads, Sort, filter,
 };

@@ -3,7 +3,7 @@
 use crate::db::{Db, Error};
 use crate::fold::{Changes, Fold, Known, freeze};
 use crate::orphans;
-use fleet_lifecycle::device::{TaskState, tenant_state};
+use fleet_lifecycle::device::{Condition, TaskState, tenant_state};
 use fleet_lifecycle::{Device, Entity, Sense, condition_type};
 use fleet_schemas::{Effect, Severity, Status, StreamId};
 use serde_json::json;
@@ -130,31 +130,35 @@ fn impaired(device: &Device) -> bool {
 
 /// The conditions that stand the wrong way, or are not known.
 fn bad(device: &Device) -> String {
-    let wrong = |c: &&fleet_lifecycle::device::Condition| match condition_type(&c.r#type).map(|t| t.sense) {
-        Some(Sense::Readiness) => c.status != Status::True,
-        Some(Sense::Problem) => c.status != Status::False,
-        Some(Sense::Fact) => false,
-        // Of a type that a site registered: the decider gave it its severity, Info unless it stands the wrong way.
-        None => c.severity != Severity::Info,
-    };
     let rows: Vec<_> = device
         .conditions
-        .values()
-        .filter(wrong)
+        .iter()
+        .filter(|c| wrong(c))
         .map(|c| json!({"type": c.r#type, "status": c.status.as_str(), "reason": c.reason}))
         .collect();
     serde_json::Value::from(rows).to_string()
 }
 
+/// Whether it stands the wrong way, or is not known.
+fn wrong(c: &Condition) -> bool {
+    match condition_type(&c.r#type).map(|t| t.sense) {
+        Some(Sense::Readiness) => c.status != Status::True,
+        Some(Sense::Problem) => c.status != Status::False,
+        Some(Sense::Fact) => false,
+        // Of a type that a site registered: the decider gave it its severity, Info unless it stands the wrong way.
+        None => c.severity != Severity::Info,
+    }
+}
+
 async fn conditions(c: &mut SqliteConnection, fold: &Fold) -> Result<(), Error> {
     let find = |(device, r#type, subject): &(fleet_schemas::DeviceId, String, String)| {
         let Entity::Device(state) = &fold.cache.get(&StreamId::Device(*device))?.entity else { return None };
-        Some((*device, state.conditions.get(&(r#type.clone(), subject.clone()))?))
+        Some((*device, state.conditions.get(r#type, subject)?))
     };
     let changed: Vec<_> = fold.changes.conditions.iter().filter_map(find).collect();
     for rows in statements(&changed) {
         let mut q: QueryBuilder<Sqlite> = QueryBuilder::new(
-            "INSERT INTO condition (device, type, subject, status, reason, message, severity, effects, source, site, observed_at, last_transition_at, confirmed_live) ",
+            "INSERT INTO condition (device, type, subject, status, reason, message, severity, effects, source, site, observed_at, last_transition_at, confirmed_live, wrong) ",
         );
         q.push_values(rows, |mut row, (device, c)| {
             row.push_bind(device.0.as_bytes().to_vec())
@@ -169,12 +173,14 @@ async fn conditions(c: &mut SqliteConnection, fold: &Fold) -> Result<(), Error> 
                 .push_bind(c.site.to_string())
                 .push_bind(c.observed_at.0)
                 .push_bind(c.last_transition_at.0)
-                .push_bind(c.confirmed_live);
+                .push_bind(c.confirmed_live)
+                .push_bind(wrong(c));
         });
         q.push(
             " ON CONFLICT (device, type, subject) DO UPDATE SET status = excluded.status, reason = excluded.reason, message = excluded.message,
               severity = excluded.severity, effects = excluded.effects, source = excluded.source, site = excluded.site,
-              observed_at = excluded.observed_at, last_transition_at = excluded.last_transition_at, confirmed_live = excluded.confirmed_live",
+              observed_at = excluded.observed_at, last_transition_at = excluded.last_transition_at, confirmed_live = excluded.confirmed_live,
+              wrong = excluded.wrong",
         );
         q.build().execute(&mut *c).await?;
     }

@@ -31,6 +31,9 @@ async fn what_waits_for_a_person_is_listed_and_acknowledged() {
     assert!(item["why"].as_str().unwrap().contains("announced end") && item["ways_out"] == json!(["end-maintenance"]), "{item}");
     let item_id = item["id"].as_str().unwrap();
     assert_eq!(item_id, format!("{device}:maintenance"));
+    let typed = async |args: &[&str]| String::from_utf8(bed.hub.fmctl(args).await.unwrap().stdout).unwrap();
+    let row = typed(&["get", "attention", "--filter", "item = maintenance", "-o", "wide", "--no-headers"]).await;
+    assert!(row.contains("end-maintenance") && row.trim_end().ends_with(item_id), "{row}");
     let path = format!("/attention/{item_id}/acknowledge");
     for (body, field) in [("{}", "body"), (r#"{"reason":""}"#, "reason"), (r#"{"reason":"x","by":"me"}"#, "by")] {
         let refused = post(&bed.api, &path, body, &[]).await;
@@ -54,6 +57,7 @@ async fn what_waits_for_a_person_is_listed_and_acknowledged() {
     let none = post(&bed.api, &format!("/attention/{device}:drain/acknowledge"), r#"{"reason":"x"}"#, &[]).await;
     assert_eq!((none.status, &none.body["code"]), (StatusCode::CONFLICT, &json!("no-such-attention")));
     assert_eq!(post(&bed.api, "/attention/x/acknowledge", r#"{"reason":"x"}"#, &[]).await.status, StatusCode::NOT_FOUND);
+    assert!(typed(&["acknowledge", item_id, "--reason", "they came"]).await.contains(item_id));
     // It goes with what it asks for.
     assert_eq!(bed.api.command(&device, "end-maintenance", json!({})).await.unwrap().status, StatusCode::OK);
     until("its end", || async { if list().await.is_empty() { Ok(()) } else { Err("it stands") } }).await;

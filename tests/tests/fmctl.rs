@@ -143,7 +143,12 @@ async fn what_is_typed_wrong_is_refused_and_says_what_is_right() {
         (&["get", "devices", "--site", "No Site"], 2, "filter"),
         (&["get", "devices", "--state", "running"], 2, "--state"),
         (&["get", "devices", "--device", "gpu003"], 2, "--device"),
-        (&["get", "operations", "--filter", "state = running"], 2, "device, state"),
+        (&["get", "operations", "--filter", "state = nope"], 2, "running"),
+        (&["get", "attention", "--device", "gpu003"], 2, "filter, site, max"),
+        (&["get", "denials", "--filter", "client = x"], 2, "--filter"),
+        (&["acknowledge", "gpu003:drain", "--reason", "known"], 4, "nothing waits for a person"),
+        (&["acknowledge", "gpu003", "--reason", "known"], 3, "<device>:<item>"),
+        (&["auth", "can-i", "everything"], 2, "device:read"),
         (&["get", "operations", "--site", "sim1"], 2, "--site"),
         (&["get", "conditions", "--device", "gpu003", "--filter", "type = SlurmMember"], 2, "--filter"),
         (&["get", "sites", "--filter", "site = sim1"], 2, "--filter"),
@@ -164,6 +169,32 @@ async fn what_is_typed_wrong_is_refused_and_says_what_is_right() {
     let rest = hub.fmctl(&["site", "baseline", "sim1", "--yes"]).await.unwrap();
     assert!(text(&rest).contains(&format!(", {undecided} undecided")) && undecided > 0, "{}", text(&rest));
     assert_eq!(hub.stop().await.unwrap(), Some(0));
+}
+
+/// Each of dev's users asks what it may do; what one may not stands in the list that the auditor reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_sees_its_rights_and_the_auditor_what_was_denied() {
+    crypto();
+    let folder = TempDir::new().unwrap();
+    let hub = Running::start(&folder.path().join("data"), &["--sim", "sites=1,devices=1,people=false"]).await.unwrap();
+    let user = |name: &str| hub.data.join(name).to_string_lossy().into_owned();
+    let (operator, auditor) = (user("fmctl.toml"), user("user-auditor.toml"));
+    let rows: &[(&str, &[&str], i32, &str)] = &[
+        (&operator, &["whoami"], 0, "user-operator"),
+        (&operator, &["whoami"], 0, "device-lifecycle:create  *"),
+        (&operator, &["auth", "can-i", "device:update", "--site", "sim1"], 0, "yes"),
+        (&operator, &["auth", "can-i", "device:update", "--site", "sim9"], 6, "no"),
+        (&auditor, &["auth", "can-i", "device:update"], 6, "the token has not the scope device:update"),
+        (&auditor, &["get", "attention"], 0, "WAYS OUT"),
+        (&operator, &["get", "denials"], 6, "audit:read"),
+        (&auditor, &["get", "denials"], 0, "/audit/denials"),
+    ];
+    for (context, args, code, said) in rows {
+        let args = [&["--context", context, "-o", "wide"], *args].concat();
+        let output = hub.fmctl(&args).await.unwrap();
+        assert_eq!(output.status.code(), Some(*code), "{args:?}: {}", text(&output));
+        assert!(text(&output).contains(said), "{args:?}: {}", text(&output));
+    }
 }
 
 /// `fmctl completion bash | true`.

@@ -183,6 +183,24 @@ async fn hub_and_satellite_meet_over_tls_under_a_ca_of_the_sites_own() {
     .await;
     // Another CA's word is not taken.
     let other = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    file("other.pem", &other.cert.pem());
+    let key = std::fs::read_to_string(bed.pair.data().join("keys/issuer.pem")).unwrap();
+    let token = fleet_hub::access::Issuer::new(&url, &[key]).unwrap().issue("reader", "device:read", &["*".into()]).unwrap();
+    for (ca, expected) in [("satellite/ca.pem", 0), ("other.pem", 8)] {
+        let ca = bed.folder.path().join(ca);
+        let run = |url: String, token: String| {
+            Command::new(binary("fmctl"))
+                .args(["get", "sites"])
+                .env("FM_URL", url)
+                .env("FM_TOKEN", token)
+                .env("FM_CA", ca)
+                .output()
+                .unwrap()
+        };
+        let (url, token) = (url.clone(), token.clone());
+        let output = tokio::task::spawn_blocking(move || run(url, token)).await.unwrap();
+        assert_eq!(output.status.code(), Some(expected), "{output:?}");
+    }
     std::fs::write(bed.folder.path().join("satellite/ca.pem"), other.cert.pem()).unwrap();
     let (code, text) = manager(&bed.folder.path().join("satellite"), &["satellite", "doctor", "--config", "satellite.toml"]).await;
     assert!(code == 1 && text.contains("certificate"), "{text}");

@@ -34,6 +34,7 @@ CREATE INDEX device_by_plans ON device (id) WHERE plans > 0;
 CREATE INDEX device_by_name ON device (name, id);
 CREATE INDEX device_by_site ON device (site, name, id);
 CREATE INDEX device_by_phase ON device (phase, name, id);
+CREATE INDEX device_by_rack ON device (rack, name, id);
 
 CREATE TABLE condition (
     device             BLOB NOT NULL,
@@ -49,9 +50,11 @@ CREATE TABLE condition (
     observed_at        INTEGER NOT NULL,
     last_transition_at INTEGER NOT NULL,
     confirmed_live     INTEGER NOT NULL,
+    wrong              INTEGER NOT NULL,   -- whether it stands in its device's conditions_bad
     PRIMARY KEY (device, type, subject)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX condition_by_type ON condition (type, status, device, subject);
+CREATE INDEX condition_wrong ON condition (type, device) WHERE wrong = 1;
 
 CREATE TABLE attention (
     device          BLOB NOT NULL,

@@ -3,7 +3,7 @@
 use super::filter::{Expr, Field};
 use super::page::{Key, Page, Sort, keys, page, reach};
 use super::{Reads, hash, uuid};
-use crate::db::Error;
+use crate::db::{Db, Error};
 use crate::fold::thaw;
 use fleet_lifecycle::Device;
 use fleet_schemas::{DeviceId, Hash, StreamId, Timestamp};
@@ -145,15 +145,61 @@ impl Reads {
         ids.into_iter().map(|(id,)| Ok(DeviceId(uuid(id)?))).collect()
     }
 
-    /// Every device of a site, for its agents: (id, name, SLURM NodeName).
-    pub async fn device_list(&self, site: &str) -> Result<Vec<(DeviceId, String, Option<String>)>, Error> {
-        let rows: Vec<(Vec<u8>, String, Option<String>)> =
-            sqlx::query_as("SELECT id, name, slurm_node FROM device WHERE site = $1 ORDER BY name, id")
-                .bind(site)
-                .fetch_all(&self.db.read)
-                .await?;
-        rows.into_iter().map(|(id, name, node)| Ok((DeviceId(uuid(id)?), name, node))).collect()
+    /// Every device of a site, for its agents.
+    pub async fn device_list(&self, site: &str) -> Result<Vec<Listed>, Error> {
+        let mut q = QueryBuilder::new("SELECT id, name, slurm_node FROM device WHERE site = ");
+        q.push_bind(site.to_owned()).push(" ORDER BY name, id");
+        listed(&self.db, q).await
     }
+
+    /// Those devices of a site that have one of these ids.
+    pub async fn devices_by_id(&self, site: &str, ids: &[DeviceId]) -> Result<Vec<Listed>, Error> {
+        listed(&self.db, by_id(site, ids)).await
+    }
+
+    /// Those devices of a site that have one of these names.
+    pub async fn devices_by_name(&self, site: &str, names: &[&str]) -> Result<Vec<Listed>, Error> {
+        listed(&self.db, by_name(site, names)).await
+    }
+}
+
+/// A device as its site's agents have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id.
+    pub id: DeviceId,
+    /// What people call it.
+    pub name: String,
+    /// SLURM NodeName.
+    pub slurm_node: Option<String>,
+}
+
+async fn listed(db: &Db, mut q: QueryBuilder<Sqlite>) -> Result<Vec<Listed>, Error> {
+    let rows: Vec<(Vec<u8>, String, Option<String>)> = q.build_query_as().fetch_all(&db.read).await?;
+    rows.into_iter().map(|(id, name, slurm_node)| Ok(Listed { id: DeviceId(uuid(id)?), name, slurm_node })).collect()
+}
+
+pub(super) fn by_id(site: &str, ids: &[DeviceId]) -> QueryBuilder<Sqlite> {
+    // The site does not choose the index: the ids do.
+    let mut q = QueryBuilder::new("SELECT id, name, slurm_node FROM device WHERE +site = ");
+    q.push_bind(site.to_owned()).push(" AND id IN (");
+    let mut list = q.separated(", ");
+    for id in ids {
+        list.push_bind(id.0.as_bytes().to_vec());
+    }
+    q.push(")");
+    q
+}
+
+pub(super) fn by_name(site: &str, names: &[&str]) -> QueryBuilder<Sqlite> {
+    let mut q = QueryBuilder::new("SELECT id, name, slurm_node FROM device WHERE site = ");
+    q.push_bind(site.to_owned()).push(" AND name IN (");
+    let mut list = q.separated(", ");
+    for name in names {
+        list.push_bind((*name).to_owned());
+    }
+    q.push(")");
+    q
 }
 
 pub(super) fn select(columns: &str, filter: &DeviceFilter) -> QueryBuilder<Sqlite> {

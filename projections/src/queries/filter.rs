@@ -124,7 +124,7 @@ pub const DEVICE_FIELDS: &[Field] = &[
     field("version", "d.version", Kind::Number),
     optional("slurm_node", "d.slurm_node", Kind::Text),
     field("condition", "d.id", Kind::Conditions),
-    field("conditions_bad", "d.conditions_bad", Kind::Bad),
+    field("conditions_bad", "d.id", Kind::Bad),
 ];
 
 /// Of `/conditions`.
@@ -280,12 +280,12 @@ fn conditions(q: &mut QueryBuilder<Sqlite>, device: &str, key: Option<&str>, op:
     q.push(")");
 }
 
-fn bad(q: &mut QueryBuilder<Sqlite>, column: &str, value: &Operand) {
-    if *value == Operand::Any {
-        q.push(format!("{column} <> '[]'"));
-        return;
+/// They are few: found first, and the devices by them.
+fn bad(q: &mut QueryBuilder<Sqlite>, device: &str, value: &Operand) {
+    q.push(format!("{device} IN (SELECT held.device FROM condition held WHERE held.wrong = 1"));
+    if *value != Operand::Any {
+        q.push(" AND held.type = ");
+        bind(q, value);
     }
-    q.push(format!("EXISTS (SELECT 1 FROM json_each({column}) wrong WHERE wrong.value ->> 'type' = "));
-    bind(q, value);
     q.push(")");
 }

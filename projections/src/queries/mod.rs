@@ -18,7 +18,7 @@ mod sites;
 pub use attention::{AttentionFilter, AttentionRow};
 pub use conditions::{ConditionFilter, ConditionRow};
 pub use configs::ConfigVersion;
-pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor};
+pub use devices::{DeviceDoc, DeviceFilter, DeviceRow, ListCursor, Listed};
 pub use history::HistoryRow;
 pub use operations::{OperationFilter, OperationRow};
 pub use orphans::{OrphanFilter, OrphanRow};

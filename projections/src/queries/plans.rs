@@ -1,6 +1,6 @@
 //! Every list in its default order walks an index: it sorts nothing, and reads no table from end to end.
 
-use super::filter::{CONDITION_FIELDS, DEVICE_FIELDS, Expr, OPERATION_FIELDS, Operand};
+use super::filter::{CONDITION_FIELDS, DEVICE_FIELDS, Expr, Field, OPERATION_FIELDS, Op, Operand};
 use super::page::{Key, finish, keys};
 use super::{AttentionFilter, AttentionRow, ConditionFilter, ConditionRow, DeviceFilter, DeviceRow, OperationFilter, OperationRow};
 use super::{attention, conditions, devices, operations};
@@ -51,5 +51,37 @@ async fn the_default_orders_sort_nothing() {
         let plan = plan(&db, q).await;
         let walks = plan.contains("USING INDEX") || plan.contains("USING COVERING INDEX") || plan.contains("PRIMARY KEY");
         assert!(walks && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    }
+}
+
+/// A batch names up to 500 devices of a site that may have thousands.
+#[tokio::test]
+async fn devices_that_a_batch_names_are_looked_up_one_by_one() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let db = Db::open(&folder.path().join("read.sqlite")).await.unwrap();
+    let id = fleet_schemas::DeviceId::from_netbox("n", 1);
+    assert_eq!(plan(&db, devices::by_id("s1", &[id, id])).await, "SEARCH device USING PRIMARY KEY (id=?)");
+    let plan = plan(&db, devices::by_name("s1", &["a", "b"])).await;
+    assert!(plan.contains("INDEX device_by_site (site=? AND name=?)"), "{plan}");
+}
+
+/// What a fleet has few of is found by an index of its own.
+#[tokio::test]
+async fn a_rack_and_a_condition_that_stands_wrong_are_found_by_their_index() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let db = Db::open(&folder.path().join("read.sqlite")).await.unwrap();
+    let sort = DeviceRow::sort(None);
+    let bad = |value| Expr::Term { field: Field::find(DEVICE_FIELDS, "conditions_bad").unwrap(), key: None, op: Op::Has, value };
+    let rows = [
+        (Expr::equal(DEVICE_FIELDS, "rack", text("r1")).unwrap(), "INDEX device_by_rack"),
+        (bad(text("SlurmDrained")), "INDEX condition_wrong (type=?)"),
+        (bad(Operand::Any), "INDEX condition_wrong"),
+    ];
+    for (matching, index) in rows {
+        let filter = DeviceFilter { matching: Some(matching), ..Default::default() };
+        let mut q = devices::select(&keys(&sort)[1..], &filter);
+        finish(&mut q, &sort, None, 50);
+        let plan = plan(&db, q).await;
+        assert!(plan.contains(index) && !plan.contains("SCAN d"), "{plan}");
     }
 }

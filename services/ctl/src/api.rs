@@ -30,7 +30,22 @@ pub struct Answer {
 impl Api {
     /// Nothing is sent yet.
     pub fn new(context: Context) -> Result<Self, Failure> {
-        let client = reqwest::Client::builder().timeout(LIMIT).no_proxy().build().map_err(|e| Failure::error(e.to_string()))?;
+        let bad = |e: String| Failure::usage(format!("{}: {e}", context.url));
+        let url = reqwest::Url::parse(&context.url).map_err(|e| bad(e.to_string()))?;
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        if !(url.scheme() == "https" || (url.scheme() == "http" && loopback)) {
+            return Err(bad("https, or http on loopback: a token would be in the clear".into()));
+        }
+        let mut builder = reqwest::Client::builder().timeout(LIMIT).no_proxy().redirect(reqwest::redirect::Policy::none());
+        if let Some(pem) = &context.ca_pem {
+            let authorities = reqwest::Certificate::from_pem_bundle(pem.as_bytes()).map_err(|e| bad(format!("ca: {e}")))?;
+            if authorities.is_empty() {
+                return Err(bad("ca: the file holds no certificate".into()));
+            }
+            builder = builder.tls_certs_only(authorities);
+        }
+        let client = builder.build().map_err(|e| Failure::error(e.to_string()))?;
         Ok(Self { context, client, token: RefCell::new(None) })
     }
 

@@ -21,7 +21,14 @@ pub fn command() -> Command {
         .subcommand(apply())
         .subcommand(projections())
         .subcommand(parked())
+        .subcommand(
+            named("acknowledge", "say that something is known to wait; it goes on waiting, and a new reason asks anew")
+                .arg(Arg::new("item").required(true).value_name("DEVICE:ITEM").help("which, as `get attention -o wide` has it"))
+                .arg(reason().required(true)),
+        )
         .subcommand(wait())
+        .subcommand(named("whoami", "who the hub takes us for, and what we may do where"))
+        .subcommand(auth())
         .subcommand(
             named("completion", "a completion script")
                 .arg(Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)).help("bash, zsh, fish")),
@@ -58,13 +65,13 @@ fn limit() -> Arg {
 
 fn get() -> Command {
     named("get", "a list")
-        .arg(what(&["devices", "conditions", "operations", "sites", "configs", "orphans"]))
+        .arg(what(&["devices", "conditions", "operations", "attention", "sites", "configs", "orphans", "denials"]))
         .arg(
             Arg::new("filter")
                 .long("filter")
-                .help("`field = value AND …`: devices by name, site, phase, role, owner, rack; conditions by type, status"),
+                .help("`field = value AND …` (devices, conditions, operations, attention); docs/API.md has the fields"),
         )
-        .arg(Arg::new("site").long("site").help("only this site (devices, configs, orphans)"))
+        .arg(Arg::new("site").long("site").help("only this site (devices, attention, configs, orphans)"))
         .arg(Arg::new("source").long("source").help("only of this source (orphans)"))
         .arg(Arg::new("device").long("device").help("only this device (operations; conditions, without filter)"))
         .arg(Arg::new("state").long("state").help("only this state (operations)"))
@@ -121,6 +128,13 @@ fn parked() -> Command {
         .subcommand(named("show", "one of them").arg(id()))
         .subcommand(named("replay", "put its bytes back on their topic").arg(id()).arg(reason().required(true)))
         .subcommand(named("discard", "let it be").arg(id()).arg(reason().required(true)))
+}
+
+fn auth() -> Command {
+    let can_i = named("can-i", "whether we may; exit 0 yes, 6 no")
+        .arg(Arg::new("scope").required(true).value_name("SCOPE").help("device:update, device-lifecycle:create, …"))
+        .arg(Arg::new("at").long("site").value_name("SITE").help("at this site; otherwise at any"));
+    named("auth", "what we may do").subcommand_required(true).subcommand(can_i)
 }
 
 fn wait() -> Command {

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub struct Context {
     /// URL of the hub.
     pub url: String,
+    /// Authorities that its certificate may be from, PEM; `None` = those of the machine.
+    pub ca_pem: Option<String>,
     /// How to get in.
     pub access: Access,
 }
@@ -35,30 +37,32 @@ struct File {
     client: String,
     key: PathBuf,
     kid: String,
+    ca: Option<PathBuf>,
 }
 
 impl Context {
-    /// From `FM_URL` and `FM_TOKEN`, or from the file that `--context` or `FM_CONTEXT` names, or the usual place.
+    /// From `FM_URL` and `FM_TOKEN` (and `FM_CA`), or from the file that `--context` or `FM_CONTEXT` names, or the usual place.
     pub fn load(matches: &ArgMatches) -> Result<Self, Failure> {
         let env = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         if let (Some(url), Some(token), None) = (env("FM_URL"), env("FM_TOKEN"), matches.get_one::<String>("context")) {
-            return Ok(Self { url, access: Access::Token(token) });
+            let ca_pem = env("FM_CA").map(|file| read(Path::new(&file), "FM_CA names it")).transpose()?;
+            return Ok(Self { url, ca_pem, access: Access::Token(token) });
         }
         let named = matches.get_one::<String>("context").cloned().or_else(|| env("FM_CONTEXT")).map(PathBuf::from);
         let usual = env("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| env("HOME").map(|h| Path::new(&h).join(".config")));
         let path = named.or_else(|| usual.map(|d| d.join("fleet-manager/fmctl.toml")));
         let path = path.ok_or_else(|| Failure::usage("name a context file with --context or FM_CONTEXT"))?;
-        let read = |path: &Path| {
-            std::fs::read_to_string(path).map_err(|e| {
-                Failure::usage(format!(
-                    "{}: {e}; name a context file with --context or FM_CONTEXT (`make run` writes data/fmctl.toml)",
-                    path.display()
-                ))
-            })
-        };
-        let file: File = toml::from_str(&read(&path)?).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
-        let key = path.parent().unwrap_or(Path::new(".")).join(&file.key);
-        let access = Access::Client { client: file.client, key_pem: read(&key)?, kid: file.kid };
-        Ok(Self { url: env("FM_URL").unwrap_or(file.url), access })
+        let text = read(&path, "name a context file with --context or FM_CONTEXT (`make run` writes data/fmctl.toml)")?;
+        let file: File = toml::from_str(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        // Paths count from the file.
+        let beside = |file: &Path| path.parent().unwrap_or(Path::new(".")).join(file);
+        let named = format!("{} names it", path.display());
+        let ca_pem = file.ca.map(|ca| read(&beside(&ca), &named)).transpose()?;
+        let access = Access::Client { client: file.client, key_pem: read(&beside(&file.key), &named)?, kid: file.kid };
+        Ok(Self { url: env("FM_URL").unwrap_or(file.url), ca_pem, access })
     }
+}
+
+fn read(path: &Path, helps: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}; {helps}", path.display())))
 }

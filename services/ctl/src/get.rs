@@ -17,7 +17,9 @@ pub async fn get(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
         "devices" => only(m, &["filter", "site", "max"])?,
         "conditions" if text(m, "device").is_some() => only(m, &["device"])?,
         "conditions" => only(m, &["filter", "max"])?,
-        "operations" => only(m, &["device", "state", "max"])?,
+        "operations" => only(m, &["filter", "device", "state", "max"])?,
+        "attention" => only(m, &["filter", "site", "max"])?,
+        "denials" => only(m, &["max"])?,
         "configs" => only(m, &["site"])?,
         "orphans" => only(m, &["site", "source", "max"])?,
         _ => only(m, &[])?,
@@ -26,6 +28,8 @@ pub async fn get(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
         "devices" => devices(api, m, output).await,
         "conditions" => conditions(api, m, output).await,
         "operations" => operations(api, m, output).await,
+        "attention" => attention(api, m, output).await,
+        "denials" => denials(api, m, output).await,
         "configs" => crate::configs::get(api, m.get_one::<String>("site"), output).await,
         "orphans" => orphans(api, m, output).await,
         _ => sites(api, output).await,
@@ -43,12 +47,12 @@ fn only(m: &ArgMatches, takes: &[&str]) -> Result<(), Failure> {
 }
 
 /// Every page up to `--max` lines, as one body.
-async fn all(api: &Api, list: &str, mut query: Vec<(&str, String)>, max: u32, output: &Output) -> Result<Value, Failure> {
+async fn all(api: &Api, list: &[&str], mut query: Vec<(&str, String)>, max: u32, output: &Output) -> Result<Value, Failure> {
     let mut items: Vec<Value> = Vec::new();
     query.push(("limit", max.min(500).to_string()));
     let mut page = query.clone();
     let mut body = loop {
-        let body = api.get(&[list], &page).await?;
+        let body = api.get(list, &page).await?;
         items.extend(body["items"].as_array().cloned().unwrap_or_default());
         match body["next_cursor"].as_str() {
             Some(next) if items.len() < max as usize => {
@@ -75,10 +79,15 @@ fn max(m: &ArgMatches) -> u32 {
     m.get_one::<u32>("max").copied().unwrap_or(500)
 }
 
-async fn devices(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
+/// `--site` and `--filter` as one filter.
+fn filter(m: &ArgMatches) -> String {
     let site = text(m, "site").map(|s| format!("site = \"{s}\""));
-    let filter: Vec<_> = site.into_iter().chain(text(m, "filter").filter(|f| !f.trim().is_empty()).map(|f| format!("({f})"))).collect();
-    let body = all(api, "devices", vec![("filter", filter.join(" AND "))], max(m), output).await?;
+    let filter = text(m, "filter").filter(|f| !f.trim().is_empty()).map(|f| format!("({f})"));
+    site.into_iter().chain(filter).collect::<Vec<_>>().join(" AND ")
+}
+
+async fn devices(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
+    let body = all(api, &["devices"], vec![("filter", filter(m))], max(m), output).await?;
     if output.whole(&body)? {
         return Ok(());
     }
@@ -131,7 +140,7 @@ async fn conditions(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fa
         Some(device) => api.get(&["devices", device, "conditions"], &[]).await?,
         None => {
             let filter = text(m, "filter").cloned().unwrap_or_else(|| "type = SlurmSchedulable".into());
-            all(api, "conditions", vec![("filter", filter)], max(m), output).await?
+            all(api, &["conditions"], vec![("filter", filter)], max(m), output).await?
         }
     };
     if output.whole(&body)? {
@@ -142,8 +151,8 @@ async fn conditions(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fa
 }
 
 async fn operations(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
-    let query = ["device", "state"].iter().filter_map(|n| text(m, n).map(|v| (*n, v.clone()))).collect();
-    let body = all(api, "operations", query, max(m), output).await?;
+    let query = ["filter", "device", "state"].iter().filter_map(|n| text(m, n).map(|v| (*n, v.clone()))).collect();
+    let body = all(api, &["operations"], query, max(m), output).await?;
     if output.whole(&body)? {
         return Ok(());
     }
@@ -151,9 +160,52 @@ async fn operations(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fa
     output.table(&["id", "device", "verb", "state", "started", "by", "reason", "message"], items(&body).map(row).collect())
 }
 
+async fn attention(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
+    let body = all(api, &["attention"], vec![("filter", filter(m))], max(m), output).await?;
+    if output.whole(&body)? {
+        return Ok(());
+    }
+    let wide = output.form == Form::Wide;
+    let row = |a: &Value| {
+        let mut row: Vec<_> = ["name", "item", "since", "owner", "acknowledged.by", "why"].iter().map(|f| field(a, f)).collect();
+        if wide {
+            row.extend([helps(a), field(a, "id")]);
+        }
+        row
+    };
+    let headers = ["device", "item", "since", "owner", "acknowledged", "why", "ways out", "id"];
+    output.table(&headers[..if wide { 8 } else { 6 }], items(&body).map(row).collect())?;
+    say_age(&body, output);
+    Ok(())
+}
+
+fn helps(a: &Value) -> String {
+    a["ways_out"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
+}
+
+/// `acknowledge`.
+pub async fn acknowledge(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
+    let item = text(m, "item").cloned().unwrap_or_default();
+    let reason = serde_json::json!({"reason": text(m, "reason")});
+    let body = api.post(&["attention", &item, "acknowledge"], &reason, &[]).await?.body;
+    if output.whole(&body)? {
+        return Ok(());
+    }
+    output.table(&["id", "version"], vec![vec![field(&body, "id"), field(&body, "version")]])
+}
+
+async fn denials(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
+    let body = all(api, &["audit", "denials"], vec![], max(m), output).await?;
+    if output.whole(&body)? {
+        return Ok(());
+    }
+    let row = |d: &Value| ["at", "client", "reason", "method", "path", "unrecorded", "detail"].iter().map(|f| field(d, f)).collect();
+    output.table(&["at", "client", "reason", "method", "path", "more", "detail"], items(&body).map(row).collect())
+}
+
 async fn orphans(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
     let query = ["site", "source"].iter().filter_map(|n| text(m, n).map(|v| (*n, v.clone()))).collect();
-    let body = all(api, "orphans", query, max(m), output).await?;
+    let body = all(api, &["orphans"], query, max(m), output).await?;
     if output.whole(&body)? {
         return Ok(());
     }

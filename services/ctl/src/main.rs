@@ -1,5 +1,6 @@
 //! `fmctl`: what people type. Data goes to stdout, everything else to stderr; exit codes are in `exit.rs`.
 
+mod access;
 mod admin;
 mod api;
 mod apply;
@@ -55,6 +56,9 @@ async fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
                 "apply" => apply::apply(&api, m, &output).await,
                 "projections" => admin::projections(&api, m, &output).await,
                 "parked" => admin::parked(&api, m, &output).await,
+                "acknowledge" => get::acknowledge(&api, m, &output).await,
+                "whoami" => access::whoami(&api, &output).await,
+                "auth" => access::auth(&api, m, &output).await,
                 "wait" => wait::wait(&api, m, &output).await,
                 verb => verb::give(&api, verb, m, &output).await,
             }

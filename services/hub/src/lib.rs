@@ -37,7 +37,7 @@ pub struct Hub {
     pub outside: Vec<access::outside::Outside>,
     /// What was denied.
     pub denials: Denials,
-    /// How fast a client may ask.
+    /// How fast a client or a person may ask.
     pub limits: Limits,
     /// Keys of user-data.
     pub vault: Vault,

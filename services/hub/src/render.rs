@@ -115,7 +115,7 @@ pub(crate) fn device(doc: &DeviceDoc, reference: &Reference, now: Timestamp) -> 
         "id": d.id.to_string(), "name": d.name(), "version": doc.version, "updated_at": doc.updated_at.to_string(),
         "hash": doc.hash.to_string(), "stopped": doc.stopped,
         "identity": identity(d), "inventory": inventory(d), "lifecycle": lifecycle(d), "scheduler": scheduler(d),
-        "conditions": d.conditions.values().map(|c| condition(c, d.site.as_ref(), reference, now)).collect::<Vec<_>>(),
+        "conditions": d.conditions.iter().map(|c| condition(c, d.site.as_ref(), reference, now)).collect::<Vec<_>>(),
         "operation": d.operation.as_ref().map(|o| json!({
             "id": o.id.to_string(), "verb": o.verb, "by": o.by, "reason": o.reason, "since": o.since.to_string(), "deadline": o.deadline.map(|t| t.to_string()),
         })),

@@ -10,7 +10,7 @@ use fleet_schemas::{
 };
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// How long a command's answer is remembered: longer than any command may live.
 const MEMORY: Micros = 24 * HOUR + 5 * MINUTE;
@@ -35,6 +35,9 @@ pub struct Stream {
     /// Why nothing further of it is believed.
     pub stopped: Option<String>,
 }
+
+/// The memory of a stream that was never asked: most are of this kind, and share it.
+static NOTHING: LazyLock<Arc<Memory>> = LazyLock::new(Arc::default);
 
 /// Commands answered lately, oldest first.
 #[derive(Clone, Debug, Default)]
@@ -91,13 +94,17 @@ impl Stream {
         let Some((source, place)) = reaction_of(decision) else { return };
         match self.reacted.iter_mut().find(|(stream, _)| stream == source) {
             Some((_, highest)) => *highest = place.max(*highest),
-            None => self.reacted.push((source.clone(), place)),
+            None => {
+                // Most streams react to one or two others.
+                self.reacted.reserve_exact(1);
+                self.reacted.push((source.clone(), place));
+            }
         }
     }
 
     /// A stream without decisions.
     pub fn new(stream: &StreamId) -> Self {
-        Self { entity: Fleet::new(stream), head: Head::default(), memory: Arc::default(), reacted: Vec::new(), stopped: None }
+        Self { entity: Fleet::new(stream), head: Head::default(), memory: NOTHING.clone(), reacted: Vec::new(), stopped: None }
     }
 }
 

@@ -81,7 +81,15 @@ impl<S: Scope> FromRequestParts<Arc<Hub>> for Granted<S> {
     }
 }
 
+/// Who asks, and not too often.
 pub(super) async fn authenticate(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
+    let principal = identify(parts, hub).await?;
+    // People share their client with others.
+    hub.limits.take(&principal.subject)?;
+    Ok(principal)
+}
+
+async fn identify(parts: &Parts, hub: &Hub) -> Result<Principal, Problem> {
     let refuse = |detail: &str| {
         Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail).header("www-authenticate", "Bearer realm=\"fleet-manager\"")
     };

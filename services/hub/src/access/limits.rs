@@ -1,4 +1,4 @@
-//! How fast one client may ask.
+//! How fast one subject may ask: who asks too fast is held up, and nobody else.
 
 use crate::Problem;
 use axum::http::StatusCode;
@@ -6,7 +6,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// A bucket per client: `per_second` requests flow in, `burst` fit.
+/// Buckets that are remembered; beyond that, the full ones are forgotten.
+const MOST: usize = 10_000;
+
+/// A bucket per subject: `per_second` requests flow in, `burst` fit.
 #[derive(Debug)]
 pub struct Limits {
     per_second: f64,
@@ -20,18 +23,22 @@ impl Limits {
         Self { per_second: f64::from(per_second.max(1)), burst: f64::from(burst.max(1)), buckets: Mutex::default() }
     }
 
-    /// Takes one request of `client`, or says when to come again. Clients are those that proved themselves, so there are few.
-    pub fn take(&self, client: &str) -> Result<(), Problem> {
+    /// Takes one request of `subject`, who proved to be that, or says when to come again.
+    pub fn take(&self, subject: &str) -> Result<(), Problem> {
         let mut buckets = self.buckets.lock().unwrap_or_else(|e| e.into_inner());
-        let (at, left) = buckets.entry(client.to_owned()).or_insert((Instant::now(), self.burst));
-        *left = (*left + at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
+        let fills = |at: Instant, left: f64| (left + at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
+        if buckets.len() >= MOST {
+            buckets.retain(|_, (at, left)| fills(*at, *left) < self.burst);
+        }
+        let (at, left) = buckets.entry(subject.to_owned()).or_insert((Instant::now(), self.burst));
+        *left = fills(*at, *left);
         *at = Instant::now();
         if *left >= 1.0 {
             *left -= 1.0;
             return Ok(());
         }
         let wait = ((1.0 - *left) / self.per_second).ceil().max(1.0);
-        let detail = format!("{client} asks more than {} times a second", self.per_second);
+        let detail = format!("{subject} asks more than {} times a second", self.per_second);
         Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).header("retry-after", &format!("{wait}")))
     }
 }
@@ -48,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_asks_too_fast_is_told_when_to_come_again_and_holds_up_no_other() {
+    fn who_asks_too_fast_is_told_when_to_come_again_and_holds_up_no_other() {
         let limits = Limits::new(1, 3);
         for _ in 0..3 {
             assert!(limits.take("a").is_ok());

@@ -81,7 +81,7 @@ pub(crate) async fn of_device(
         (item["device"], item["name"]) = (doc.state.id.to_string().into(), doc.state.name().into());
         item
     };
-    let mut body = render::list(doc.state.conditions.values().map(item).collect(), None, render::meta(&reads, &reference, now));
+    let mut body = render::list(doc.state.conditions.iter().map(item).collect(), None, render::meta(&reads, &reference, now));
     if then {
         body["at"] = now.to_string().into();
     }

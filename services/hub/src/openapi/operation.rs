@@ -138,14 +138,14 @@ impl Operation {
             .header("If-Match", version, "only if the thing has this version: \"v42\"")
             .header("Prefer", json!({"type": "string"}), "respond-async: do not wait for the decision")
             .answer(202, "Pending")
-            .problems(&[404, 409, 412, 422, 429])
+            .problems(&[404, 409, 412, 422])
     }
 
     /// As OpenAPI has it. `scope` = what the token must hold, `None` = any token, `public` = none at all.
     pub(super) fn document(&self, id: String, path: &str, scope: Option<&str>, public: bool) -> Value {
         let mut described = self.clone();
         if !public {
-            described = described.problems(&[401]);
+            described = described.problems(&[401, 429]);
         }
         if scope.is_some() {
             described = described.problems(&[403]);

@@ -71,8 +71,7 @@ fn id(i: i64) -> DeviceId {
 async fn shows(world: &World, i: i64) -> Option<(bool, Option<DeviceId>, bool)> {
     let device = world.device(i).await?;
     let (name, grant) = device.claimed().find(|(name, _)| name.kind == ExclusiveKind::Serial)?;
-    let key = ("IdentityConflict".to_owned(), name.to_string());
-    let conflict = device.conditions.get(&key).is_some_and(|c| c.status == Status::True);
+    let conflict = device.conditions.get("IdentityConflict", &name.to_string()).is_some_and(|c| c.status == Status::True);
     Some((grant.held, grant.other, conflict))
 }
 

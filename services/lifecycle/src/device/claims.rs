@@ -60,7 +60,7 @@ fn conflicts(step: &mut Step<'_>) {
     let Some(site) = step.device.site.clone() else { return };
     let mut reports = Vec::new();
     for (name, grant) in step.device.claimed() {
-        let stands = step.device.conditions.contains_key(&(CONFLICT.to_owned(), name.to_string()));
+        let stands = step.device.conditions.get(CONFLICT, &name.to_string()).is_some();
         let noun = noun(name.kind);
         let said = match (grant.other, grant.held) {
             (Some(other), true) => Some((Status::True, "Contested", format!("{noun} {} is claimed by device {other} as well", name.value))),
@@ -69,7 +69,7 @@ fn conflicts(step: &mut Step<'_>) {
         };
         reports.extend(said.map(|said| (name.to_string(), said)));
     }
-    let ours = step.device.conditions.values().filter(|c| c.r#type == CONFLICT && c.source == "hub");
+    let ours = step.device.conditions.iter().filter(|c| c.r#type == CONFLICT && c.source == "hub");
     let left = ours.filter(|c| !step.device.claimed().any(|(name, _)| name.to_string() == c.subject));
     reports.extend(left.map(|c| (c.subject.clone(), (Status::False, "GivenBack", String::new()))));
     for (subject, (status, reason, message)) in reports {

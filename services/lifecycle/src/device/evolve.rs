@@ -153,7 +153,6 @@ fn phase_changed(device: &mut Device, e: &PhaseChanged, at: Timestamp) {
 }
 
 fn condition_changed(device: &mut Device, e: &ConditionChanged) {
-    let key = (e.report.r#type.clone(), e.report.subject.clone());
     let condition = Condition {
         r#type: e.report.r#type.clone(),
         subject: e.report.subject.clone(),
@@ -168,7 +167,7 @@ fn condition_changed(device: &mut Device, e: &ConditionChanged) {
         last_transition_at: e.last_transition_at,
         confirmed_live: e.confirmed_live,
     };
-    device.conditions.insert(key, condition);
+    device.conditions.set(condition);
     if let (Ok(source), Some(seq)) = (e.source.parse(), &e.source_seq) {
         seen(device, source, &e.site, seq);
     }

@@ -1,11 +1,13 @@
 //! What is known of a device, folded from its events.
 
+use super::Conditions;
 use super::claims::Grant;
 use crate::Reference;
 use fleet_schemas::{
     DeviceId, Effect, ExclusiveKind, Inventory, OperationId, Owner, Phase, SchedulerSection, Severity, SiteId, Source, SourceSeq, Stage,
     Status, TaskId, TaskKind, Then, Timestamp, WaitKind,
 };
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,8 +44,8 @@ pub struct Device {
     pub owner: Owner,
     /// Stages that were passed through without a test.
     pub untested: BTreeSet<Stage>,
-    /// Conditions by (type, subject).
-    pub conditions: BTreeMap<(String, String), Condition>,
+    /// Conditions.
+    pub conditions: Conditions,
     /// SLURM's own words.
     pub scheduler: Option<SchedulerSection>,
     /// Holds by name.
@@ -59,7 +61,7 @@ pub struct Device {
     /// What waits for a time.
     pub waits: BTreeMap<(WaitKind, String), WaitState>,
     /// Highest recorded place in each source's order.
-    pub seqs: BTreeMap<(Source, SiteId), SourceSeq>,
+    pub seqs: LiteMap<(Source, SiteId), SourceSeq>,
     /// People's remarks.
     pub annotations: BTreeMap<String, String>,
     /// Last person's edit in NetBox that was judged.
@@ -67,7 +69,7 @@ pub struct Device {
     /// A NetBox status that stands by a person's word although the table says otherwise.
     pub accepted_status: Option<String>,
     /// The names that it claims, by kind and value, and whose they are.
-    pub grants: BTreeMap<(ExclusiveKind, String), Grant>,
+    pub grants: LiteMap<(ExclusiveKind, String), Grant>,
 }
 
 /// A condition as it stands.
@@ -211,7 +213,7 @@ impl Device {
             came_from: None,
             owner: Owner::Fleet,
             untested: BTreeSet::new(),
-            conditions: BTreeMap::new(),
+            conditions: Conditions::default(),
             scheduler: None,
             holds: BTreeMap::new(),
             operation: None,
@@ -219,11 +221,11 @@ impl Device {
             marks: Vec::new(),
             attention: BTreeMap::new(),
             waits: BTreeMap::new(),
-            seqs: BTreeMap::new(),
+            seqs: LiteMap::new(),
             annotations: BTreeMap::new(),
             judged_edit: 0,
             accepted_status: None,
-            grants: BTreeMap::new(),
+            grants: LiteMap::new(),
         }
     }
 
@@ -245,7 +247,7 @@ impl Device {
 
     /// The condition of this type about the device itself.
     pub fn condition(&self, r#type: &str) -> Option<&Condition> {
-        self.conditions.get(&(r#type.to_owned(), "device".to_owned()))
+        self.conditions.get(r#type, "device")
     }
 
     /// Its status as guards may believe it: Unknown where absent, seen by a stale source, by another site's agent, or not live.
@@ -260,7 +262,7 @@ impl Device {
 
     /// A problem condition that holds and has this effect. It counts until it is seen to have ended, also when its source is stale.
     pub fn effect(&self, effect: Effect) -> Option<&Condition> {
-        self.conditions.values().find(|c| c.status == Status::True && c.effects.contains(&effect))
+        self.conditions.iter().find(|c| c.status == Status::True && c.effects.contains(&effect))
     }
 }
 

@@ -122,8 +122,7 @@ impl<'a> Step<'a> {
     ) {
         let reference = self.ctx.reference;
         let Some(known) = reference.condition_type(&site, &report.r#type) else { return };
-        let key = (report.r#type.clone(), report.subject.clone());
-        let before = self.device.conditions.get(&key);
+        let before = self.device.conditions.get(&report.r#type, &report.subject);
         let same = before.is_some_and(|c| {
             (c.status, &c.reason, &c.message, &c.site) == (report.status, &report.reason, &report.message, &site)
                 && (c.confirmed_live || !live)

@@ -33,7 +33,7 @@ pub struct Configuration {
     /// Outside OIDC issuers, where people log in.
     #[serde(default)]
     pub issuers: Vec<Issuer>,
-    /// How fast one client may ask.
+    /// How fast one client or person may ask.
     #[serde(default)]
     pub limits: Limits,
 }
@@ -83,7 +83,7 @@ pub struct Tls {
     pub key_file: PathBuf,
 }
 
-/// How fast one client may ask.
+/// How fast one client or person may ask.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {

@@ -157,6 +157,10 @@ pub fn site(i: u64) -> SiteId {
     format!("dc{i}").parse().unwrap()
 }
 
+pub fn name(i: u64) -> String {
+    format!("gpu{i:06}")
+}
+
 pub fn device(i: u64) -> StreamId {
     StreamId::Device(DeviceId::from_netbox("bench", i as i64))
 }
@@ -208,7 +212,7 @@ fn condition(r#type: &str, holds: bool, reason: &str) -> ConditionReport {
 }
 
 pub fn netbox(i: u64) -> Observation {
-    let name = format!("gpu{i:06}");
+    let name = name(i);
     let inventory = Inventory {
         instance: "bench".into(),
         netbox_id: i as i64,
@@ -235,7 +239,7 @@ pub fn netbox(i: u64) -> Observation {
 
 /// A look that shows `busy` allocated CPUs.
 pub fn slurm(i: u64, counter: u64, busy: i64) -> Observation {
-    let name = format!("gpu{i:06}");
+    let name = name(i);
     let section = SchedulerSection {
         slurm_node: name.clone(),
         state: vec![if busy > 0 { "MIXED" } else { "IDLE" }.into()],

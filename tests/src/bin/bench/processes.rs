@@ -59,7 +59,7 @@ async fn start(folder: &Path, table: &mut Table) {
 fn spawn(folder: &Path, port: u16, config: &Path) -> Child {
     let mut command = Command::new(binary("fleet-manager"));
     command.arg("dev").arg("--data").arg(folder).args(["--listen", &format!("127.0.0.1:{port}"), "--config"]).arg(config);
-    command.stdout(Stdio::null()).spawn().unwrap()
+    command.env("RUST_LOG", "warn").stdout(Stdio::null()).spawn().unwrap()
 }
 
 /// Resident memory, MiB.

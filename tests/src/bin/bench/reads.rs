@@ -1,37 +1,33 @@
 //! Reading over HTTP at full size, a rebuild beside it, and deep pages.
 
-use crate::bed::{Bed, device};
+use crate::bed::{Bed, device, name};
 use crate::table::{Spread, Table, at_least, at_most, short};
-use fleet_hub::Hub;
-use fleet_hub::access::{Clients, Denials, Issuer, Limits, generate_key};
-use fleet_hub::vault::{MasterKey, Vault};
 use fleet_schemas::StreamId;
 use fleet_tests::Api;
-use std::{sync::Arc, time::Duration, time::Instant};
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use std::time::{Duration, Instant};
 
 const SAMPLES: u64 = 2000;
+/// Fewer where they take longer than this.
+const LONG: Duration = Duration::from_secs(10);
 
-pub async fn measure(bed: &Bed, devices: u64, table: &mut Table) {
-    let (api, stop, server) = serve(bed).await;
-    let list = sample(&api, |_| "/devices?limit=50".into()).await;
+pub async fn measure(bed: &Bed, api: &Api, devices: u64, table: &mut Table) {
+    let list = sample(api, |_| "/devices?limit=50".into()).await;
     let verdict =
         format!("p50 {}; p99 {}", at_most(list.at(0.5), Duration::from_millis(1)), at_most(list.at(0.99), Duration::from_millis(10)));
     table.row("list 50 devices over HTTP", "p50 ≤ 1 ms, p99 ≤ 10 ms", list.text(), verdict);
-    let filtered = sample(&api, |i| format!("/devices?limit=50&filter=site%20%3D%20dc{}", i % 20)).await;
-    table.row("list 50 of one site over HTTP", "p50 ≤ 1 ms", filtered.text(), at_most(filtered.at(0.5), Duration::from_millis(1)));
+    filters(api, devices, table).await;
     let id = |i: u64| match device(i) {
         StreamId::Device(id) => id,
         other => unreachable!("{other} is no device"),
     };
-    let one = sample(&api, |i| format!("/devices/{}", id(i * 37 % devices))).await;
+    let one = sample(api, |i| format!("/devices/{}", id(i * 37 % devices))).await;
     table.row(
         "one device with conditions and what it waits for, over HTTP",
         "p50 ≤ 1 ms",
         one.text(),
         at_most(one.at(0.5), Duration::from_millis(1)),
     );
-    let history = sample(&api, |i| format!("/devices/{}/history?limit={}", id(7), 100 + i % 2)).await;
+    let history = sample(api, |i| format!("/devices/{}/history?limit={}", id(7), 100 + i % 2)).await;
     table.row(
         "100 of one device's 1,000 decisions over HTTP",
         "p50 ≤ 20 ms (all 1,000)",
@@ -39,10 +35,35 @@ pub async fn measure(bed: &Bed, devices: u64, table: &mut Table) {
         at_most(history.at(0.5), Duration::from_millis(20)),
     );
     deep(bed, devices, table).await;
-    rebuild(bed, &api, devices, table).await;
-    // With its last connection goes the last hold on the folder.
-    drop((api, stop));
-    server.await.unwrap();
+    rebuild(bed, api, devices, table).await;
+}
+
+/// Filters: by what an index orders, by several things, by a condition, by a part of a text, and one that finds nothing.
+async fn filters(api: &Api, devices: u64, table: &mut Table) {
+    let some = |i: u64| i * 7919 % devices;
+    let part = |i: u64| format!("{:04}", some(i) / 10);
+    type Filter<'a> = Box<dyn Fn(u64) -> String + 'a>;
+    let rows: [(&str, Filter<'_>); 6] = [
+        ("site = dc3", Box::new(|i| format!("site = dc{}", i % 20))),
+        ("name = …", Box::new(|i| format!("name = {}", name(some(i))))),
+        (
+            "site = dc3 AND (phase = Discovered OR phase = InService) AND condition.SlurmMember = True",
+            Box::new(|i| format!("site = dc{} AND (phase = Discovered OR phase = InService) AND condition.SlurmMember = True", i % 20)),
+        ),
+        ("conditions_bad:SlurmDrained (none)", Box::new(|_| "conditions_bad:SlurmDrained".into())),
+        ("name:1234 (part of a text)", Box::new(|i| format!("name:{}", part(i)))),
+        ("rack = r17 AND NOT role = cpu", Box::new(|i| format!("rack = r{} AND NOT role = cpu", some(i) / 40))),
+    ];
+    for (what, filter) in rows {
+        let spread = sample(api, |i| format!("/devices?limit=50&filter={}", encoded(&filter(i)))).await;
+        let verdict = at_most(spread.at(0.5), Duration::from_millis(1));
+        table.row(&format!("list 50 with `{what}` over HTTP"), "p50 ≤ 1 ms", spread.text(), verdict);
+    }
+}
+
+/// As a parameter.
+fn encoded(text: &str) -> String {
+    text.bytes().map(|b| if b.is_ascii_alphanumeric() { (b as char).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
 /// A page in the middle of the list, by key and by OFFSET.
@@ -100,37 +121,11 @@ async fn rebuild(bed: &Bed, api: &Api, devices: u64, table: &mut Table) {
 }
 
 async fn sample(api: &Api, path: impl Fn(u64) -> String) -> Spread {
-    let mut samples = Vec::new();
-    for i in 0..SAMPLES {
+    let (began, mut samples) = (Instant::now(), Vec::new());
+    for i in (0..SAMPLES).take_while(|_| began.elapsed() < LONG) {
         let started = Instant::now();
         api.get(&path(i)).await.unwrap();
         samples.push(started.elapsed());
     }
     Spread::new(samples)
-}
-
-/// Serves until the sender is gone, and the client.
-async fn serve(bed: &Bed) -> (Api, oneshot::Sender<()>, JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let key = generate_key().unwrap();
-    let issuer = Issuer::new(&url, &[key.private_pem]).unwrap();
-    let token = issuer.issue("bench", "device:read", &["*".into()]).unwrap();
-    let (journal, generations) = (bed.journal.clone(), bed.generations.clone());
-    let (key, file) = (bed.folder.path().join("bench.key"), bed.folder.path().join("bench-vault.sqlite"));
-    let vault = Vault::open_file(&file, MasterKey::read_or_make(&key, &file).unwrap()).await.unwrap();
-    let (denials, limits) = (Denials::new(generations.control().clone()), Limits::default());
-    let (clients, patience) = (Clients::default(), Duration::from_secs(10));
-    let hub = Hub { journal, generations, issuer, clients, outside: vec![], denials, limits, vault, url: url.clone(), patience };
-    let router = fleet_hub::router(Arc::new(hub));
-    let (stop, stopped) = oneshot::channel();
-    let server = tokio::spawn(async move {
-        let listener = axum::serve::ListenerExt::tap_io(listener, |tcp| tcp.set_nodelay(true).unwrap());
-        let stopped = async move {
-            // Ends when the sender is dropped.
-            let _ = stopped.await;
-        };
-        axum::serve(listener, router).with_graceful_shutdown(stopped).await.unwrap();
-    });
-    (Api::with_token(&url, &token).unwrap(), stop, server)
 }

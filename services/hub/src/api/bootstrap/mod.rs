@@ -51,7 +51,7 @@ pub(crate) fn routes() -> Routes {
     both(format!("{LIST}/{{config}}")).into_iter().fold(lists, |routes, path| {
         let body = format!("{{device_role*:string {FIELDS}}}");
         routes
-            .get(&path, one().reads().ok("BootstrapConfig").problems(&[404, 409, 410, 429]), read::one)
+            .get(&path, one().reads().ok("BootstrapConfig").problems(&[404, 409, 410]), read::one)
             .patch(&path, writes("updateBootstrapConfig", "A merge-patch").body(&body).ok("BootstrapConfig"), write::update)
             .delete(&path, writes("retireBootstrapConfig", "Nothing is installed with it any more").ok("BootstrapConfig"), write::retire)
     })

@@ -27,7 +27,7 @@ pub(crate) async fn batch(
     let batch: ConditionsBatch = query::body(&bytes)?;
     let items = batch.conditions.len() + batch.unclaimed.len();
     let admitted = admit(&hub, &granted.principal, &site, &batch.run, items, ("POST", &uri)).await?;
-    let devices = admitted.devices().await?;
+    let devices = admitted.devices(batch.conditions.iter().map(|c| c.device.as_str())).await?;
     let mut answer = BatchAnswer::default();
     let mut looks: Vec<(About, Vec<ConditionReport>)> = Vec::new();
     for item in batch.conditions {
@@ -50,7 +50,7 @@ pub(crate) async fn batch(
         let ended = end_of(&admitted, sweep)?;
         observations.push(ended);
         answer.results.push(ItemResult::stored());
-        answer.device_list = Some(devices.digest.clone());
+        answer.device_list = Some(admitted.list_digest().await?);
     }
     unclaimed::take(&admitted, batch.unclaimed, &mut observations, &mut answer.results);
     admitted.store(&observations, answer).await.map(Json)
@@ -146,15 +146,14 @@ pub(crate) async fn one(
     let stands = |c: &fleet_lifecycle::device::Condition| {
         (c.status, &c.reason, &c.message, &c.site, c.confirmed_live) == (item.status, &item.reason, &item.message, &site, true)
     };
-    let key = (item.r#type.clone(), item.subject.clone());
-    let unchanged = doc.state.conditions.get(&key).is_some_and(stands);
+    let unchanged = doc.state.conditions.get(&item.r#type, &item.subject).is_some_and(stands);
     admitted.store(std::slice::from_ref(&observation), BatchAnswer::default()).await?;
     if !unchanged {
         shown(&hub, &observation.stream).await?;
     }
     let now = hub.journal.clock().now();
     let doc = devices::find(&hub.reads(), principal, &id).await?;
-    let Some(condition) = doc.state.conditions.get(&key) else {
+    let Some(condition) = doc.state.conditions.get(&item.r#type, &item.subject) else {
         // The decider set it aside; the history says why.
         let detail = "the statement was kept without effect; the device's history says why";
         return Err(Problem::new(StatusCode::CONFLICT, "set-aside", detail));

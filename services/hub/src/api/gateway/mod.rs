@@ -12,13 +12,15 @@ use crate::access::{Principal, Routes};
 use crate::openapi::op;
 use crate::{Hub, Problem};
 use axum::{http::StatusCode, http::Uri};
+use fleet_projections::Listed;
 use fleet_schemas::wire::{BatchAnswer, ItemResult, MOST_ITEMS, Run, list_digest};
 use fleet_schemas::{DeviceId, Fact, Observation, ObservationId, SiteId, Source, SourceSeq, StreamId, Timestamp};
-use std::{collections::HashMap, time::Duration};
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 use uuid::Uuid;
 
 pub(crate) fn routes() -> Routes {
-    let takes = |id, summary, body: &str| op(id, summary).body(body).ok("BatchAnswer").problems(&[409, 413, 415, 429]);
+    let takes = |id, summary, body: &str| op(id, summary).body(body).ok("BatchAnswer").problems(&[409, 413, 415]);
     let wait = "with the thing as it now stands, once that is decided and shown";
     Routes::default()
         .patch(
@@ -32,7 +34,7 @@ pub(crate) fn routes() -> Routes {
         )
         .post(
             "/devices/{id}/conditions",
-            op("reportCondition", wait).body("ConditionReport").ok("Condition").problems(&[409, 413, 415, 429]),
+            op("reportCondition", wait).body("ConditionReport").ok("Condition").problems(&[409, 413, 415]),
             conditions::one,
         )
         .patch(
@@ -82,7 +84,6 @@ async fn admit<'a>(
     items: usize,
     asked: (&'static str, &Uri),
 ) -> Result<Admitted<'a>, Problem> {
-    hub.limits.take(&principal.client)?;
     let (method, uri) = asked;
     let site = query::site_id(site)?;
     if !principal.reaches(&site) {
@@ -179,16 +180,33 @@ impl Admitted<'_> {
         Ok(answer)
     }
 
-    /// The devices of the site, by id and by name.
-    async fn devices(&self) -> Result<Devices, Problem> {
-        let rows = self.hub.reads().device_list(self.site.as_str()).await?;
-        let mut devices = Devices { by_name: HashMap::new(), by_id: HashMap::new(), digest: String::new() };
-        devices.digest = list_digest(rows.iter().map(|(id, _, node)| (*id, node.as_deref())));
-        for (id, name, node) in rows {
+    /// Those of the site's devices that a batch names, each by its uuid or its name.
+    async fn devices<'i>(&self, named: impl Iterator<Item = &'i str>) -> Result<Devices, Problem> {
+        let (mut ids, mut names) = (BTreeSet::new(), BTreeSet::new());
+        for name in named {
+            match name.parse::<DeviceId>() {
+                Ok(id) => _ = ids.insert(id),
+                Err(_) => _ = names.insert(name),
+            }
+        }
+        let (ids, names): (Vec<_>, Vec<_>) = (ids.into_iter().collect(), names.into_iter().collect());
+        let (reads, site) = (self.hub.reads(), self.site.as_str());
+        let (by_id, by_name) = tokio::try_join!(reads.devices_by_id(site, &ids), reads.devices_by_name(site, &names))?;
+        let mut devices = Devices::default();
+        for Listed { id, slurm_node, .. } in by_id {
+            devices.by_id.insert(id, slurm_node);
+        }
+        for Listed { id, name, slurm_node } in by_name {
             devices.by_name.entry(name).or_default().push(id);
-            devices.by_id.insert(id, node);
+            devices.by_id.insert(id, slurm_node);
         }
         Ok(devices)
+    }
+
+    /// What the site's list of devices is now; an agent that has another takes it anew.
+    async fn list_digest(&self) -> Result<String, Problem> {
+        let list = self.hub.reads().device_list(self.site.as_str()).await?;
+        Ok(list_digest(list.iter().map(|d| (d.id, d.slurm_node.as_deref()))))
     }
 }
 
@@ -200,17 +218,17 @@ struct About {
     seq: SourceSeq,
 }
 
-/// The devices of one site.
+/// Devices of one site.
+#[derive(Default)]
 struct Devices {
     by_name: HashMap<String, Vec<DeviceId>>,
     by_id: HashMap<DeviceId, Option<String>>,
-    digest: String,
 }
 
 impl Devices {
     /// One alone.
     fn of(id: DeviceId, slurm_node: Option<String>) -> Self {
-        Self { by_name: HashMap::new(), by_id: HashMap::from([(id, slurm_node)]), digest: String::new() }
+        Self { by_name: HashMap::new(), by_id: HashMap::from([(id, slurm_node)]) }
     }
 
     /// The device that an item names, of this site alone: another's is not told apart from none.

@@ -20,7 +20,7 @@ pub(crate) async fn batch(
     query::params(&uri, &[])?;
     let batch: DevicesBatch = query::body(&bytes)?;
     let admitted = admit(&hub, &granted.principal, &site, &batch.run, batch.devices.len(), ("PATCH", &uri)).await?;
-    let devices = admitted.devices().await?;
+    let devices = admitted.devices(batch.devices.iter().map(|d| d.device.as_str())).await?;
     let (mut observations, mut answer) = (Vec::new(), BatchAnswer::default());
     for item in batch.devices {
         answer.results.push(match observation(&admitted, &devices, item) {

@@ -117,7 +117,7 @@ impl History {
             assert_eq!(came.all().count(), 0, "an old look had an effect");
             assert_eq!(came.note.is_some(), before.seqs[&key] != sighting.seq, "late is noted, a repeat is not");
         }
-        for (key, highest) in &before.seqs {
+        for (key, highest) in before.seqs.iter() {
             assert!(self.device().seqs[key] >= *highest, "the order went back");
         }
     }

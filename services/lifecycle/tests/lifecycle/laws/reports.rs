@@ -19,8 +19,8 @@ pub fn is_news(device: &Device, sighting: &Sighting) -> bool {
 impl Reports {
     /// The conditions that agents stated of a device so far.
     pub fn of(device: &Device) -> Self {
-        let stated = device.conditions.iter().filter(|(_, c)| c.source != "hub");
-        Self(stated.map(|(key, c)| (key.clone(), (c.status, c.reason.clone(), c.last_transition_at))).collect())
+        let stated = device.conditions.iter().filter(|c| c.source != "hub");
+        Self(stated.map(|c| ((c.r#type.clone(), c.subject.clone()), (c.status, c.reason.clone(), c.last_transition_at))).collect())
     }
 
     /// Takes a sighting in, by the device as it was before.

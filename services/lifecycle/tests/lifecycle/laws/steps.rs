@@ -66,7 +66,7 @@ fn phase_changed(device: &Device, e: &PhaseChanged, reference: &Reference) {
         assert_eq!(device.holds.len(), 0, "an advance past a hold");
         assert!(!reference.stale, "an advance by a reference that lags");
         let prevented =
-            device.conditions.values().find(|c| c.status == Status::True && c.effects.contains(&fleet_schemas::Effect::PreventStateChange));
+            device.conditions.iter().find(|c| c.status == Status::True && c.effects.contains(&fleet_schemas::Effect::PreventStateChange));
         assert_eq!(prevented, None, "an advance past a condition");
     }
     if matches!(edge.number, "9" | "10b") {
