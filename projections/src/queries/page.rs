@@ -93,6 +93,17 @@ pub(crate) async fn page<T>(
     row: impl Fn(&SqliteRow) -> Result<T, Error>,
 ) -> Result<Page<T>, Error> {
     finish(&mut q, sort, after, limit);
+    found(db, q, sort, limit, row).await
+}
+
+/// Asks a query that ends in its order and one line more than the page has.
+pub(crate) async fn found<T>(
+    db: &Db,
+    mut q: QueryBuilder<Sqlite>,
+    sort: &Sort,
+    limit: u32,
+    row: impl Fn(&SqliteRow) -> Result<T, Error>,
+) -> Result<Page<T>, Error> {
     let mut found = q.build().fetch_all(&db.read).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
@@ -114,10 +125,13 @@ pub(crate) fn finish(q: &mut QueryBuilder<Sqlite>, sort: &Sort, after: Option<&[
         }
         q.push(")");
     }
-    let direction = if sort.descending { " DESC" } else { "" };
-    let terms: Vec<_> = sort.terms.iter().map(|t| format!("{t}{direction}")).collect();
     // One more, which tells whether there is a next page.
-    q.push(format!(" ORDER BY {} LIMIT ", terms.join(", "))).push_bind(i64::from(limit) + 1);
+    q.push(format!(" ORDER BY {} LIMIT ", order(sort))).push_bind(i64::from(limit) + 1);
+}
+
+pub(crate) fn order(sort: &Sort) -> String {
+    let direction = if sort.descending { " DESC" } else { "" };
+    sort.terms.iter().map(|t| format!("{t}{direction}")).collect::<Vec<_>>().join(", ")
 }
 
 fn key(row: &SqliteRow, i: usize) -> Result<Key, Error> {

@@ -9,9 +9,9 @@ use fleet_schemas::{
 };
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// The state of a device.
+/// The state of a device. Its maps hold few things each, so they are lists in order: a tree takes the room of eleven for one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     /// Its id.
@@ -49,21 +49,21 @@ pub struct Device {
     /// SLURM's own words.
     pub scheduler: Option<SchedulerSection>,
     /// Holds by name.
-    pub holds: BTreeMap<String, Hold>,
+    pub holds: LiteMap<String, Hold>,
     /// What runs.
     pub operation: Option<Operation>,
     /// Work orders and plans that count.
-    pub tasks: BTreeMap<TaskId, Task>,
+    pub tasks: LiteMap<TaskId, Task>,
     /// Ids of tasks whose mark may still stand in SLURM, newest last.
     pub marks: Vec<TaskId>,
     /// What waits for a person.
-    pub attention: BTreeMap<String, Attention>,
+    pub attention: LiteMap<String, Attention>,
     /// What waits for a time.
-    pub waits: BTreeMap<(WaitKind, String), WaitState>,
+    pub waits: LiteMap<(WaitKind, String), WaitState>,
     /// Highest recorded place in each source's order.
     pub seqs: LiteMap<(Source, SiteId), SourceSeq>,
     /// People's remarks.
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: LiteMap<String, String>,
     /// Last person's edit in NetBox that was judged.
     pub judged_edit: i64,
     /// A NetBox status that stands by a person's word although the table says otherwise.
@@ -215,14 +215,14 @@ impl Device {
             untested: BTreeSet::new(),
             conditions: Conditions::default(),
             scheduler: None,
-            holds: BTreeMap::new(),
+            holds: LiteMap::new(),
             operation: None,
-            tasks: BTreeMap::new(),
+            tasks: LiteMap::new(),
             marks: Vec::new(),
-            attention: BTreeMap::new(),
-            waits: BTreeMap::new(),
+            attention: LiteMap::new(),
+            waits: LiteMap::new(),
             seqs: LiteMap::new(),
-            annotations: BTreeMap::new(),
+            annotations: LiteMap::new(),
             judged_edit: 0,
             accepted_status: None,
             grants: LiteMap::new(),
