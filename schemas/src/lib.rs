@@ -25,6 +25,7 @@ mod stream;
 mod time;
 pub mod topics;
 pub mod verbs;
+mod way;
 pub mod wire;
 mod words;
 
@@ -46,4 +47,5 @@ pub use payload::{Fingerprint, Payload};
 pub use site::*;
 pub use stream::StreamId;
 pub use time::{DAY, HOUR, MINUTE, Micros, SECOND, Timestamp};
+pub use way::safe_way;
 pub use words::*;

@@ -99,6 +99,7 @@ async fn one_device_by_a_client_that_keeps_no_order() {
     let scheduler = send(&bed.api, Method::PATCH, &path, &json!({"scheduler": {"state": []}})).await;
     assert_eq!(code(&scheduler), (403, "field-forbidden"), "a person is no agent");
     let shown = bed.api.get(&format!("/devices/{device}")).await.unwrap();
+    assert_eq!(shown["annotations"], json!({}), "{shown}");
     let version = format!("\"v{}\"", shown["version"]);
     let stale = [("if-match", "\"v1\"")];
     let answer = bed.api.send(Method::PATCH, &path, Some(remark.to_string().as_bytes()), &stale).await.unwrap();

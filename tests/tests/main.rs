@@ -14,6 +14,7 @@ mod filters;
 mod fmctl;
 mod gateway;
 mod generations;
+mod limits;
 mod oidc;
 mod openapi;
 mod orphans;

@@ -153,6 +153,18 @@ async fn a_signed_webhook_brings_the_next_look_at_once_and_no_other_does() {
     .await;
 }
 
+/// What a server agrees to speak with a client that speaks both.
+fn negotiated(at: &str, root: rustls::pki_types::CertificateDer<'static>) -> Option<Vec<u8>> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(root).unwrap();
+    let mut config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut client = rustls::ClientConnection::new(config.into(), "localhost".try_into().unwrap()).unwrap();
+    let mut stream = std::net::TcpStream::connect(at).unwrap();
+    client.complete_io(&mut stream).unwrap();
+    client.alpn_protocol().map(<[u8]>::to_vec)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn hub_and_satellite_meet_over_tls_under_a_ca_of_the_sites_own() {
     let mut bed = bed(Rhythm::QUICK).await;
@@ -181,6 +193,9 @@ async fn hub_and_satellite_meet_over_tls_under_a_ca_of_the_sites_own() {
         }
     })
     .await;
+    // Whoever would rather speak HTTP/2, which is not spoken, is told so before anything is sent.
+    let (at, root) = (url.trim_start_matches("https://").to_owned(), ca.der().clone());
+    assert_eq!(tokio::task::spawn_blocking(move || negotiated(&at, root)).await.unwrap().as_deref(), Some(&b"http/1.1"[..]));
     // Another CA's word is not taken.
     let other = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     file("other.pem", &other.cert.pem());

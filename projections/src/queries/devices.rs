@@ -154,12 +154,12 @@ impl Reads {
 
     /// Those devices of a site that have one of these ids.
     pub async fn devices_by_id(&self, site: &str, ids: &[DeviceId]) -> Result<Vec<Listed>, Error> {
-        listed(&self.db, by_id(site, ids)).await
+        if ids.is_empty() { Ok(vec![]) } else { listed(&self.db, by_id(site, ids)).await }
     }
 
     /// Those devices of a site that have one of these names.
     pub async fn devices_by_name(&self, site: &str, names: &[&str]) -> Result<Vec<Listed>, Error> {
-        listed(&self.db, by_name(site, names)).await
+        if names.is_empty() { Ok(vec![]) } else { listed(&self.db, by_name(site, names)).await }
     }
 }
 

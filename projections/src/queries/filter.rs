@@ -124,7 +124,7 @@ pub const DEVICE_FIELDS: &[Field] = &[
     field("version", "d.version", Kind::Number),
     optional("slurm_node", "d.slurm_node", Kind::Text),
     field("condition", "d.id", Kind::Conditions),
-    field("conditions_bad", "d.id", Kind::Bad),
+    field("conditions_bad", "d.conditions_bad", Kind::Bad),
 ];
 
 /// Of `/conditions`.
@@ -191,30 +191,34 @@ impl Expr {
 
     /// Adds it to a WHERE clause. It is true or false, never neither: NOT means what it says also where a field is absent.
     pub(crate) fn push(&self, q: &mut QueryBuilder<Sqlite>) {
+        self.push_in(q, false);
+    }
+
+    fn push_in(&self, q: &mut QueryBuilder<Sqlite>, negated: bool) {
         match self {
-            Self::And(all) => joined(q, all, " AND "),
-            Self::Or(some) => joined(q, some, " OR "),
+            Self::And(all) => joined(q, all, " AND ", negated),
+            Self::Or(some) => joined(q, some, " OR ", negated),
             Self::Not(one) => {
                 q.push("NOT (");
-                one.push(q);
+                one.push_in(q, !negated);
                 q.push(")");
             }
             Self::Term { field, key, op, value } => match field.kind {
                 Kind::Conditions => conditions(q, field.column, key.as_deref(), *op, value),
-                Kind::Bad => bad(q, field.column, value),
+                Kind::Bad => bad(q, field.column, value, negated),
                 Kind::Text | Kind::Word(_) | Kind::Type | Kind::Time | Kind::Number | Kind::Id => compare(q, field, *op, value),
             },
         }
     }
 }
 
-fn joined(q: &mut QueryBuilder<Sqlite>, list: &[Expr], with: &str) {
+fn joined(q: &mut QueryBuilder<Sqlite>, list: &[Expr], with: &str, negated: bool) {
     q.push("(");
     for (i, one) in list.iter().enumerate() {
         if i > 0 {
             q.push(with);
         }
-        one.push(q);
+        one.push_in(q, negated);
     }
     q.push(")");
 }
@@ -280,12 +284,18 @@ fn conditions(q: &mut QueryBuilder<Sqlite>, device: &str, key: Option<&str>, op:
     q.push(")");
 }
 
-/// They are few: found first, and the devices by them.
-fn bad(q: &mut QueryBuilder<Sqlite>, device: &str, value: &Operand) {
-    q.push(format!("{device} IN (SELECT held.device FROM condition held WHERE held.wrong = 1"));
-    if *value != Operand::Any {
-        q.push(" AND held.type = ");
-        bind(q, value);
+fn bad(q: &mut QueryBuilder<Sqlite>, column: &str, value: &Operand, negated: bool) {
+    if *value == Operand::Any {
+        q.push(format!("{column} <> '[]'"));
+        return;
     }
+    // Of one type few stand wrong, as a rule: they are found first, and the devices by them. Those where none does are most of all, and are
+    // looked at in the list's order.
+    if negated {
+        q.push("EXISTS (SELECT 1 FROM condition held WHERE held.device = d.id AND held.wrong = 1 AND held.type = ");
+    } else {
+        q.push("d.id IN (SELECT held.device FROM condition held WHERE held.wrong = 1 AND held.type = ");
+    }
+    bind(q, value);
     q.push(")");
 }

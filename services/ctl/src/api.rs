@@ -2,10 +2,12 @@
 
 use crate::context::{Access, Context};
 use crate::exit::{Failure, NOT_FOUND};
+use fleet_schemas::safe_way;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use reqwest::header::RETRY_AFTER;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
-use std::{cell::RefCell, time::Duration};
+use std::{cell::RefCell, time::Duration, time::Instant};
 
 /// A call takes no longer than the hub's own limit and a little.
 const LIMIT: Duration = Duration::from_secs(70);
@@ -31,12 +33,7 @@ impl Api {
     /// Nothing is sent yet.
     pub fn new(context: Context) -> Result<Self, Failure> {
         let bad = |e: String| Failure::usage(format!("{}: {e}", context.url));
-        let url = reqwest::Url::parse(&context.url).map_err(|e| bad(e.to_string()))?;
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        if !(url.scheme() == "https" || (url.scheme() == "http" && loopback)) {
-            return Err(bad("https, or http on loopback: a token would be in the clear".into()));
-        }
+        safe_way(&context.url).map_err(Failure::usage)?;
         let mut builder = reqwest::Client::builder().timeout(LIMIT).no_proxy().redirect(reqwest::redirect::Policy::none());
         if let Some(pem) = &context.ca_pem {
             let authorities = reqwest::Certificate::from_pem_bundle(pem.as_bytes()).map_err(|e| bad(format!("ca: {e}")))?;
@@ -55,8 +52,14 @@ impl Api {
 
     /// GET below `/api/v1`; the path comes in segments, names as they are.
     pub async fn get(&self, segments: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
-        let request = self.client.get(self.url(&path(segments)?)).query(query);
-        self.send(request).await.map(|a| a.body)
+        let (url, started) = (self.url(&path(segments)?), Instant::now());
+        loop {
+            match self.send(self.client.get(&url).query(query)).await {
+                // The hub says when to ask again; it did not refuse.
+                Err(Failure { later: Some(after), .. }) if started.elapsed() + after < LIMIT => tokio::time::sleep(after).await,
+                answer => return answer.map(|a| a.body),
+            }
+        }
     }
 
     /// POST below `/api/v1`, with a key that makes a repeat of the same request harmless.
@@ -108,9 +111,15 @@ impl Api {
             response = self.once(request).await?;
         }
         let status = response.status();
+        let busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let after = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok()).filter(|_| busy);
         let text = response.text().await.map_err(|e| self.unreachable(&e))?;
         let body: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        if status.is_success() { Ok(Answer { status, body }) } else { Err(refusal(status, &body)) }
+        if status.is_success() {
+            Ok(Answer { status, body })
+        } else {
+            Err(Failure { later: after.map(Duration::from_secs), ..refusal(status, &body) })
+        }
     }
 
     async fn once(&self, request: RequestBuilder) -> Result<reqwest::Response, Failure> {
@@ -137,20 +146,20 @@ impl Api {
         Ok(token)
     }
 
-    /// client_credentials with private_key_jwt; issuer and endpoint come from the hub's own metadata.
+    /// client_credentials with private_key_jwt, by the way that leads to the hub; its own metadata says what issuer it is.
     async fn fetch_token(&self) -> Result<String, Failure> {
         let found = self.client.get(self.url("/.well-known/oauth-authorization-server")).send().await.map_err(|e| self.unreachable(&e))?;
         let metadata: Value = found.json().await.map_err(|e| Failure::auth(format!("the hub's metadata cannot be read: {e}")))?;
         let text = |name: &str| {
             metadata[name].as_str().map(str::to_owned).ok_or_else(|| Failure::auth(format!("the hub's metadata has no {name}")))
         };
-        let (issuer, endpoint) = (text("issuer")?, text("token_endpoint")?);
+        let issuer = text("issuer")?;
         let form = [
             ("grant_type", "client_credentials".to_owned()),
             ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned()),
             ("client_assertion", self.assertion(&issuer)?),
         ];
-        let response = self.client.post(endpoint).form(&form).send().await.map_err(|e| self.unreachable(&e))?;
+        let response = self.client.post(self.url("/oauth/token")).form(&form).send().await.map_err(|e| self.unreachable(&e))?;
         let body: Value = response.json().await.map_err(|e| Failure::auth(format!("the token endpoint's answer cannot be read: {e}")))?;
         match body["access_token"].as_str() {
             Some(token) => Ok(token.to_owned()),

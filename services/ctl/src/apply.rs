@@ -63,7 +63,7 @@ pub async fn apply(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fai
                 ]);
                 bodies.push(body);
             }
-            Err(Failure { code, text }) => {
+            Err(Failure { code, text, .. }) => {
                 failed = Some(Failure::new(code, format!("{}/{}: {text}", one.site, one.role)));
                 break;
             }

@@ -41,12 +41,13 @@ struct File {
 }
 
 impl Context {
-    /// From `FM_URL` and `FM_TOKEN` (and `FM_CA`), or from the file that `--context` or `FM_CONTEXT` names, or the usual place.
+    /// From `FM_URL` and `FM_TOKEN`, or from the file that `--context` or `FM_CONTEXT` names, or the usual place. `FM_URL` and `FM_CA` count
+    /// before what a file says.
     pub fn load(matches: &ArgMatches) -> Result<Self, Failure> {
         let env = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let ca = env("FM_CA").map(|file| read(Path::new(&file), "FM_CA names it")).transpose()?;
         if let (Some(url), Some(token), None) = (env("FM_URL"), env("FM_TOKEN"), matches.get_one::<String>("context")) {
-            let ca_pem = env("FM_CA").map(|file| read(Path::new(&file), "FM_CA names it")).transpose()?;
-            return Ok(Self { url, ca_pem, access: Access::Token(token) });
+            return Ok(Self { url, ca_pem: ca, access: Access::Token(token) });
         }
         let named = matches.get_one::<String>("context").cloned().or_else(|| env("FM_CONTEXT")).map(PathBuf::from);
         let usual = env("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| env("HOME").map(|h| Path::new(&h).join(".config")));
@@ -57,7 +58,10 @@ impl Context {
         // Paths count from the file.
         let beside = |file: &Path| path.parent().unwrap_or(Path::new(".")).join(file);
         let named = format!("{} names it", path.display());
-        let ca_pem = file.ca.map(|ca| read(&beside(&ca), &named)).transpose()?;
+        let ca_pem = match (ca, file.ca) {
+            (None, Some(file)) => Some(read(&beside(&file), &named)?),
+            (ca, _) => ca,
+        };
         let access = Access::Client { client: file.client, key_pem: read(&beside(&file.key), &named)?, kid: file.kid };
         Ok(Self { url: env("FM_URL").unwrap_or(file.url), ca_pem, access })
     }

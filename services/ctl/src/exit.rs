@@ -17,12 +17,14 @@ pub struct Failure {
     pub code: u8,
     /// What a person is told.
     pub text: String,
+    /// When the hub said to ask again.
+    pub later: Option<std::time::Duration>,
 }
 
 impl Failure {
     /// With a code.
     pub fn new(code: u8, text: impl Into<String>) -> Self {
-        Self { code, text: text.into() }
+        Self { code, text: text.into(), later: None }
     }
     /// Wrong usage.
     pub fn usage(text: impl Into<String>) -> Self {

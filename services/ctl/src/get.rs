@@ -1,7 +1,7 @@
 //! Looking: lists, one device, why, timeline, history.
 
 use crate::api::Api;
-use crate::exit::Failure;
+use crate::exit::{Failure, PENDING};
 use crate::output::{Form, Output, field, print};
 use clap::{ArgMatches, parser::ValueSource};
 use serde_json::Value;
@@ -165,16 +165,19 @@ async fn attention(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fai
     if output.whole(&body)? {
         return Ok(());
     }
-    let wide = output.form == Form::Wide;
-    let row = |a: &Value| {
-        let mut row: Vec<_> = ["name", "item", "since", "owner", "acknowledged.by", "why"].iter().map(|f| field(a, f)).collect();
-        if wide {
-            row.extend([helps(a), field(a, "id")]);
+    let row = |a: &Value| match output.form {
+        // What `acknowledge` takes.
+        Form::Name => vec![field(a, "id")],
+        form => {
+            let mut row: Vec<_> = ["name", "item", "since", "owner", "acknowledged.by", "why"].iter().map(|f| field(a, f)).collect();
+            if form == Form::Wide {
+                row.extend([helps(a), field(a, "id")]);
+            }
+            row
         }
-        row
     };
     let headers = ["device", "item", "since", "owner", "acknowledged", "why", "ways out", "id"];
-    output.table(&headers[..if wide { 8 } else { 6 }], items(&body).map(row).collect())?;
+    output.table(&headers[..if output.form == Form::Wide { 8 } else { 6 }], items(&body).map(row).collect())?;
     say_age(&body, output);
     Ok(())
 }
@@ -187,11 +190,14 @@ fn helps(a: &Value) -> String {
 pub async fn acknowledge(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
     let item = text(m, "item").cloned().unwrap_or_default();
     let reason = serde_json::json!({"reason": text(m, "reason")});
-    let body = api.post(&["attention", &item, "acknowledge"], &reason, &[]).await?.body;
-    if output.whole(&body)? {
+    let answer = api.post(&["attention", &item, "acknowledge"], &reason, &[]).await?;
+    if answer.status == reqwest::StatusCode::ACCEPTED {
+        return Err(Failure::new(PENDING, format!("pending  {item}  not decided yet; `fmctl get attention` shows when it is")));
+    }
+    if output.whole(&answer.body)? {
         return Ok(());
     }
-    output.table(&["id", "version"], vec![vec![field(&body, "id"), field(&body, "version")]])
+    output.table(&["id", "version"], vec![vec![field(&answer.body, "id"), field(&answer.body, "version")]])
 }
 
 async fn denials(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {

@@ -32,7 +32,7 @@ async fn main() -> ExitCode {
     };
     match run(&matches).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { code, text }) => {
+        Err(Failure { code, text, .. }) => {
             eprintln!("{text}");
             ExitCode::from(code)
         }

@@ -1,8 +1,9 @@
 //! The published keys of an outside issuer, over HTTPS.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use fleet_hub::access::outside::KeySource;
 use fleet_log::Fut;
+use fleet_schemas::safe_way;
 use std::{path::Path, time::Duration};
 
 /// A whole answer, body included.
@@ -19,11 +20,7 @@ pub struct Published {
 impl Published {
     /// Nothing is asked yet.
     pub fn new(url: &str, ca_file: Option<&Path>) -> anyhow::Result<Self> {
-        let parsed = reqwest::Url::parse(url).with_context(|| format!("jwks_url = {url}"))?;
-        let loopback = matches!(parsed.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
-        if !(parsed.scheme() == "https" || (parsed.scheme() == "http" && loopback)) {
-            bail!("jwks_url = {url}: https, or http on loopback");
-        }
+        safe_way(url).map_err(|e| anyhow!("jwks_url: {e}"))?;
         let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(DEADLINE);
         if let Some(file) = ca_file {
             let pem = std::fs::read(file).with_context(|| file.display().to_string())?;

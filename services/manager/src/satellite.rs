@@ -27,7 +27,7 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
     let sink = |source, of: &str| sink(&configuration, source, of);
     let pokes = agents::start(&configuration.systems(), &outbox, &spans, sink, &mut tasks, &cancel)?;
     if let Some(listen) = configuration.webhooks_listen {
-        crate::webhooks::start(listen, &configuration.netbox, &pokes, &mut tasks, &cancel).await?;
+        crate::webhooks::start(listen, &configuration.netbox, &pokes, &mut tasks, &cancel)?;
     }
     crate::print::lines(&format!("satellite runs: it looks, and hands over to {}", configuration.hub.url));
     let outcome = process::until_ended(&mut signals, &mut tasks).await;

@@ -6,7 +6,7 @@ use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use axum_server::{Handle, from_tcp};
 use hyper_util::rt::TokioTimer;
-use std::{net::TcpListener, time::Duration};
+use std::{net::TcpListener, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -52,10 +52,17 @@ fn within(
         }};
     }
     match tls {
-        Some(tls) => run!(RustlsAcceptor::new(tls).acceptor(plain)),
+        Some(tls) => run!(RustlsAcceptor::new(http1(&tls)).acceptor(plain)),
         None => run!(plain),
     };
     Ok(())
+}
+
+/// Offers what is spoken, and no more: a client that is offered HTTP/2 takes it.
+fn http1(tls: &RustlsConfig) -> RustlsConfig {
+    let mut config = (*tls.get_inner()).clone();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    RustlsConfig::from_config(Arc::new(config))
 }
 
 #[cfg(test)]

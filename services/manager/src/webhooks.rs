@@ -22,7 +22,7 @@ const MOST: usize = 4 << 20;
 type Instances = Arc<BTreeMap<String, (Hints, Arc<Notify>)>>;
 
 /// Listens, for every NetBox that has a secret.
-pub async fn start(
+pub fn start(
     listen: SocketAddr,
     netboxes: &[Netbox],
     pokes: &Pokes,

@@ -5,7 +5,7 @@ use crate::truth;
 use fleet_tests::recorder::{Answered, Call};
 use fleet_tests::until_within;
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Devices that somebody else drains, one of each cluster.
 const FOREIGN: [&str; 2] = ["gpu05", "gpu06"];
@@ -126,7 +126,7 @@ async fn until_maintenance(story: &Story, cluster: &Cluster, device: &str, typed
         let d = story.device(device).await.unwrap();
         match d.0["lifecycle"]["phase"].as_str() {
             Some("Maintenance") => break d,
-            Some("Draining") if typed.elapsed() < PATIENCE => {}
+            Some("Draining") if typed.elapsed() < PATIENCE => tokio::time::sleep(Duration::from_millis(20)).await,
             other => panic!("{device} is {other:?} after {:?}", typed.elapsed()),
         }
     };

@@ -34,7 +34,8 @@ impl Writing {
     ) -> Result<Self, Problem> {
         let params = query::params(&uri, &["reason", "dry_run"])?;
         let reason = params.get("reason").cloned().unwrap_or_default();
-        if params.contains_key("reason") {
+        // None is as good as an empty one: the contract of bootstrap configurations asks for no reason.
+        if !reason.is_empty() {
             commands::said_why(&reason)?;
         }
         let site = query::site_id(site)?;

@@ -1,7 +1,7 @@
 //! What can be asked of a bootstrap configuration.
 
 use super::Config;
-use crate::{Context, Refusal, wrong_stream::wrong_stream};
+use crate::{Context, Refusal, wrong_stream::*};
 use fleet_schemas::{
     Ask, BootstrapConfigChanged, BootstrapConfigCreated, BootstrapConfigEvent, BootstrapConfigRetired, BootstrapFields,
     CreateBootstrapConfig, Provisioner, ReadUserData, UpdateBootstrapConfig,
@@ -64,7 +64,7 @@ pub fn decide(config: &Config, ask: &Ask, ctx: &Context<'_>) -> Done {
         Ask::UpdateBootstrapConfig(a) => standing(config).and_then(|()| update(config, a, ctx)),
         Ask::RetireBootstrapConfig(_) => standing(config).and_then(|()| retire(config, ctx)),
         Ask::ReadUserData(a) => read(config, a),
-        other => Err(wrong_stream(other, "a bootstrap configuration")),
+        for_device!() | for_site!() | for_name!() => Err(wrong_stream(ask, "a bootstrap configuration")),
     }
 }
 

@@ -9,9 +9,9 @@ use fleet_schemas::{
 };
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The state of a device. Its maps hold few things each, so they are lists in order: a tree takes the room of eleven for one.
+/// The state of a device. What every device has a few of is a list in order: a tree takes the room of eleven for one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     /// Its id.
@@ -49,26 +49,28 @@ pub struct Device {
     /// SLURM's own words.
     pub scheduler: Option<SchedulerSection>,
     /// Holds by name.
-    pub holds: LiteMap<String, Hold>,
+    pub holds: BTreeMap<String, Hold>,
     /// What runs.
     pub operation: Option<Operation>,
     /// Work orders and plans that count.
-    pub tasks: LiteMap<TaskId, Task>,
+    pub tasks: BTreeMap<TaskId, Task>,
     /// Ids of tasks whose mark may still stand in SLURM, newest last.
     pub marks: Vec<TaskId>,
     /// What waits for a person.
-    pub attention: LiteMap<String, Attention>,
+    pub attention: BTreeMap<String, Attention>,
     /// What waits for a time.
-    pub waits: LiteMap<(WaitKind, String), WaitState>,
+    pub waits: BTreeMap<(WaitKind, String), WaitState>,
     /// Highest recorded place in each source's order.
+    #[serde(with = "pairs")]
     pub seqs: LiteMap<(Source, SiteId), SourceSeq>,
     /// People's remarks.
-    pub annotations: LiteMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
     /// Last person's edit in NetBox that was judged.
     pub judged_edit: i64,
     /// A NetBox status that stands by a person's word although the table says otherwise.
     pub accepted_status: Option<String>,
     /// The names that it claims, by kind and value, and whose they are.
+    #[serde(with = "pairs")]
     pub grants: LiteMap<(ExclusiveKind, String), Grant>,
 }
 
@@ -215,14 +217,14 @@ impl Device {
             untested: BTreeSet::new(),
             conditions: Conditions::default(),
             scheduler: None,
-            holds: LiteMap::new(),
+            holds: BTreeMap::new(),
             operation: None,
-            tasks: LiteMap::new(),
+            tasks: BTreeMap::new(),
             marks: Vec::new(),
-            attention: LiteMap::new(),
-            waits: LiteMap::new(),
+            attention: BTreeMap::new(),
+            waits: BTreeMap::new(),
             seqs: LiteMap::new(),
-            annotations: LiteMap::new(),
+            annotations: BTreeMap::new(),
             judged_edit: 0,
             accepted_status: None,
             grants: LiteMap::new(),
@@ -274,5 +276,21 @@ impl Condition {
             Ok(source) if !by_source(source) => Status::Unknown,
             Ok(_) | Err(_) => self.status,
         }
+    }
+}
+
+/// A map as a list of pairs, which is the same in every format, and takes no room for more than there is.
+mod pairs {
+    use litemap::LiteMap;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<K: Serialize, V: Serialize, S: Serializer>(map: &LiteMap<K, V>, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map.iter())
+    }
+
+    pub fn deserialize<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<LiteMap<K, V>, D::Error> {
+        Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
     }
 }

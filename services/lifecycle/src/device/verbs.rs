@@ -1,7 +1,7 @@
 //! The verbs, one function each.
 
 use super::{decide::take, step::Step};
-use crate::{Refusal, wrong_stream::wrong_stream};
+use crate::{Refusal, wrong_stream::*};
 use fleet_schemas::{
     Annotation, AnnotationsChanged, Ask, AttentionAcknowledged, Baseline, DAY, Drain, DrainRedirected, DriftAccepted, HoldLifted,
     HoldPlaced, MINUTE, Maintain, Micros, OperationState, Phase, PlaceHold, Quarantine, Stage, Status, Then, Timestamp, WaitKind,
@@ -30,7 +30,7 @@ pub(super) fn apply(step: &mut Step<'_>, ask: &Ask) -> Done {
         Ask::SetAnnotations(a) => set_annotations(step, &a.annotations),
         Ask::AcknowledgeAttention(a) => acknowledge(step, &a.name),
         Ask::NotBuilt(a) => Err(Refusal::not_available(&format!("`{}`", a.verb))),
-        other => Err(wrong_stream(other, "a device")),
+        for_site!() | for_config!() | for_name!() => Err(wrong_stream(ask, "a device")),
     }
 }
 

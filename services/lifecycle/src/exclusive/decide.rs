@@ -1,7 +1,7 @@
 //! What can be asked of a name that only one device may have. Nothing of it is ever refused: a device has the name in NetBox already.
 
 use super::{Exclusive, evolve};
-use crate::{Refusal, wrong_stream::wrong_stream};
+use crate::{Refusal, wrong_stream::*};
 use fleet_schemas::{Ask, Contested, DeviceId, ExclusiveEvent, GivenBack, Granted};
 
 /// Waiting devices that are told of a new holder: one event each, some 30 KiB in one decision. More than this claim a name only where
@@ -13,7 +13,7 @@ pub fn decide(name: &Exclusive, ask: &Ask) -> Result<Vec<ExclusiveEvent>, Refusa
     match ask {
         Ask::Take(a) => Ok(take(name, a.device)),
         Ask::GiveBack(a) => Ok(give_back(name, a.device)),
-        other => Err(wrong_stream(other, "a name")),
+        for_device!() | for_site!() | for_config!() => Err(wrong_stream(ask, "a name")),
     }
 }
 

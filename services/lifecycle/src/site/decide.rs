@@ -1,7 +1,7 @@
 //! What can be asked of a site.
 
 use super::{Site, settings};
-use crate::{Context, Refusal, wrong_stream::wrong_stream};
+use crate::{Context, Refusal, wrong_stream::*};
 use fleet_schemas::{
     Ask, ChangeRoleProfile, ClaimEpoch, EpochGranted, FirstRoleProfile, Mode, Provisioner, RegisterSite, RoleProfile, RoleProfileSet,
     SiteEvent, SiteRegistered,
@@ -31,7 +31,7 @@ pub fn decide(site: &Site, ask: &Ask, ctx: &Context<'_>) -> Result<Vec<SiteEvent
         Ask::PlaceFreeze(a) => registered(site).and_then(|()| settings::freeze(site, a, ctx)),
         Ask::LiftFreeze(a) => registered(site).and_then(|()| settings::unfreeze(site, a, ctx)),
         Ask::RegisterType(a) => registered(site).and_then(|()| settings::register_type(site, a)),
-        other => Err(wrong_stream(other, "a site")),
+        for_device!() | for_config!() | for_name!() => Err(wrong_stream(ask, "a site")),
     }
 }
 

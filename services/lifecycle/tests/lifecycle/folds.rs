@@ -51,6 +51,6 @@ fn attention_stands_since_it_was_first_raised() {
     let story = given([discovered()]);
     let since = story.run.now;
     let story = raised("again").told(raised("first").told(story).after(DAY));
-    let attention = story.device().attention.get("drain").unwrap();
+    let attention = &story.device().attention["drain"];
     assert_eq!((attention.since, attention.why.as_str()), (since, "again"));
 }

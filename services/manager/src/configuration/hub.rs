@@ -4,7 +4,7 @@ use super::sites::{self, Commands, Role};
 use super::there;
 use anyhow::{Context, anyhow, bail};
 use fleet_hub::access::{Client, Clients, SCOPES};
-use fleet_schemas::{SiteId, Source};
+use fleet_schemas::{SiteId, Source, safe_way};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{collections::BTreeMap, net::SocketAddr, path::Path, path::PathBuf};
@@ -147,10 +147,11 @@ impl Configuration {
         if !self.listen.ip().is_loopback() && self.tls.is_none() {
             bail!("listen = {}: beyond loopback a hub speaks TLS alone; give [tls] cert_file and key_file", self.listen);
         }
-        if let Some(url) = &self.url
-            && (url.ends_with('/') || !(url.starts_with("https://") || url.starts_with("http://")))
-        {
-            bail!("url = {url}: https://host[:port], without a slash at its end");
+        if let Some(url) = &self.url {
+            safe_way(url).map_err(|e| anyhow!("url: {e}"))?;
+            if url.ends_with('/') {
+                bail!("url = {url}: without a slash at its end");
+            }
         }
         if self.url.as_deref().is_some_and(|u| u.ends_with("/dev")) {
             bail!("url: an issuer that ends in /dev is a developer's, and no hub's");

@@ -4,7 +4,7 @@ use super::{slurm, token::Tokens};
 use crate::{Check, ClientError, Clock, DeviceList, ErrorClass, Fut, ListedDevice, SendError, Sink};
 use flate2::{Compression, write::GzEncoder};
 use fleet_schemas::wire::{BatchAnswer, ItemResult, ObservationItem, ObservationsBatch, Run, WireFact, list_digest};
-use fleet_schemas::{BootId, LookFault, Observation, SECOND, SiteId, Source, Timestamp};
+use fleet_schemas::{BootId, LookFault, Observation, SECOND, SiteId, Source, Timestamp, safe_way};
 use reqwest::{Method, StatusCode, header};
 use secrecy::ExposeSecret;
 use serde::{Serialize, de::DeserializeOwned};
@@ -55,13 +55,7 @@ impl Client {
     /// If the URL is none, the key or the CA cannot be read, or the way would be in the clear. Nothing is asked yet.
     pub fn new(settings: &Settings) -> Result<Self, ClientError> {
         let bad = |why: String| ClientError::new(ErrorClass::Permanent, format!("hub {}", settings.url), why, LookFault::NoData);
-        let url = reqwest::Url::parse(&settings.url).map_err(|e| bad(e.to_string()))?;
-        let loopback = url
-            .host_str()
-            .is_some_and(|h| h == "localhost" || h.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()));
-        if !(url.scheme() == "https" || (url.scheme() == "http" && loopback)) {
-            return Err(bad("https, or http on loopback".into()));
-        }
+        safe_way(&settings.url).map_err(bad)?;
         let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(settings.deadline);
         if let Some(file) = &settings.ca_file {
             let pem = std::fs::read(file).map_err(|e| bad(format!("{}: {e}", file.display())))?;

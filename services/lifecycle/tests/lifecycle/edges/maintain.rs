@@ -130,7 +130,7 @@ fn only_a_maintenance_ends() {
 fn what_waits_for_a_person_can_be_acknowledged() {
     let story = given([ready()]).when(maintain_until(START.plus(HOUR))).after(2 * HOUR);
     let story = story.when(acknowledge("maintenance")).then(["maintenance acknowledged by alice"]).has_attention(["maintenance"]);
-    let seen = story.device().attention.get("maintenance").unwrap().acknowledged.clone().unwrap();
+    let seen = story.device().attention["maintenance"].acknowledged.clone().unwrap();
     assert_eq!((seen.by.as_str(), seen.reason.as_str()), ("alice", "on purpose"));
     story.when(acknowledge("maintenance")).then_nothing().when(acknowledge("drain")).then_refused("no-such-attention").because(
         "an item named `drain`",
