@@ -19,7 +19,7 @@ build: setup ## build everything
 	cargo build --locked --workspace
 
 run: build ## one process with a simulated world, on loopback; ends in a URL
-	@mkdir -p $(DATA)/bin && ln -sf $(BIN)/fmctl $(BIN)/fleet-manager $(DATA)/bin/
+	@mkdir -p -m 700 $(DATA) && mkdir -p $(DATA)/bin && ln -sf $(BIN)/fmctl $(BIN)/fleet-manager $(DATA)/bin/
 	$(BIN)/fleet-manager dev --data $(DATA) --listen $(LISTEN) --sim $(SIM)
 
 test: build ## every test that needs no outside system

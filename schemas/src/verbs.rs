@@ -49,7 +49,8 @@ pub struct Verb {
 }
 
 const THEN: Kind = Kind::OneOf(&["stay", "quarantine", "maintenance", "reprovision", "release"]);
-const UNTIL: Param = Param { name: "until", kind: Kind::Time, default: None, required: false, help: "announced end" };
+const UNTIL: Param =
+    Param { name: "until", kind: Kind::Time, default: None, required: false, help: "announced end, as in 2026-12-01T18:00:00Z" };
 const HOLD: Param = Param { name: "name", kind: Kind::Text, default: Some("operator"), required: false, help: "name of the hold" };
 
 const fn verb(name: &'static str, help: &'static str, params: &'static [Param]) -> Verb {

@@ -161,6 +161,7 @@ async fn what_is_typed_wrong_is_refused_and_says_what_is_right() {
         assert!(text(&output).contains(said), "{args:?}: {}", text(&output));
     }
     let undecided = hub.fmctl(&["site", "baseline", "sim1", "--only", "gpu003,gpu777", "--yes"]).await.unwrap();
+    assert_eq!(undecided.status.code(), Some(3), "one of those named is not there");
     for said in ["gpu777 is not in the preview", "1 taken over, 0 refused, 0 undecided"] {
         assert!(text(&undecided).contains(said), "{}", text(&undecided));
     }

@@ -65,7 +65,7 @@ async fn the_doctor_says_what_is_wrong_and_what_helps() {
     assert!(code == 0 && text.contains("everything is there\n"), "{code} {text}");
     for line in [
         "knows this client",
-        "sim1 is registered",
+        "sim1: this client speaks of it",
         "clock",
         "nodes",
         "partitions",
@@ -75,6 +75,13 @@ async fn the_doctor_says_what_is_wrong_and_what_helps() {
     ] {
         assert!(text.contains(line), "`{line}` is not in {text}");
     }
+    // A site that the roster does not have for this client; and asking left nothing among the denials.
+    let sites = "sites = [\"sim1\"]";
+    bed.edit("satellite/satellite.toml", sites, "sites = [\"sim1\", \"sim2\"]");
+    let (code, text) = doctor().await;
+    assert!(code == 1 && text.contains("sim2: this client speaks of sim1 alone"), "{code} {text}");
+    bed.edit("satellite/satellite.toml", "sites = [\"sim1\", \"sim2\"]", sites);
+    assert_eq!(bed.pair.api().await.unwrap().get("/audit/denials").await.unwrap()["items"], serde_json::json!([]));
     let jwt = bed.world.places[0].slurm.as_ref().unwrap().2.clone();
     let good = std::fs::read_to_string(&jwt).unwrap();
     std::fs::write(&jwt, include_str!("../fixtures/slurm/tokens/expired_2023.jwt")).unwrap();
@@ -250,6 +257,8 @@ async fn configurations_are_checked_before_anything_is_made() {
         ("hub/values.yaml", "kinds: [slurm]", "kinds: [slurmm]", "`slurmm` is no kind"),
         ("hub/values.yaml", "instance: sim, ", "", "kind netbox needs `instance`"),
         ("satellite/satellite.toml", "key_file = ", "kid = ", "`client` and `key_file` say how"),
+        ("satellite/satellite.toml", "[hub]\n", "[hub]\nca_file = \"nope.pem\"\n", "nope.pem"),
+        ("satellite/satellite.toml", "url = \"http://127.0.0.1", "url = \"http://10.0.0.1", "https, or http on loopback"),
         ("satellite/satellite.toml", "list_seconds = 5", "list_seconds = 0", "list_seconds is 0"),
         ("satellite/satellite.toml", "instance = \"sim\"", "instance = \" sim\"", "without blanks around it"),
     ];

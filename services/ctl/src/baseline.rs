@@ -1,7 +1,7 @@
 //! `site baseline`: preview as a table, then confirm.
 
 use crate::api::Api;
-use crate::exit::{Failure, PENDING};
+use crate::exit::{Failure, NOT_FOUND, PENDING};
 use crate::output::{Output, field};
 use clap::ArgMatches;
 use serde_json::{Value, json};
@@ -15,7 +15,8 @@ pub async fn site(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
     let only: Vec<_> = m.get_many::<String>("only").into_iter().flatten().cloned().collect();
     let wanted = |item: &&Value| only.is_empty() || only.contains(&field(item, "name")) || only.contains(&field(item, "id"));
     let items: Vec<Value> = preview["items"].as_array().into_iter().flatten().filter(wanted).cloned().collect();
-    for name in only.iter().filter(|n| !items.iter().any(|i| field(i, "name") == **n || field(i, "id") == **n)) {
+    let missing: Vec<_> = only.iter().filter(|n| !items.iter().any(|i| field(i, "name") == **n || field(i, "id") == **n)).collect();
+    for name in &missing {
         output.say(&format!("{name} is not in the preview: another site's, decided already, or unknown"));
     }
     if m.get_flag("preview") || !output.quiet {
@@ -28,7 +29,7 @@ pub async fn site(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
     let undecided = items.len() - devices.len();
     if devices.is_empty() {
         output.say(&format!("nothing to confirm; {undecided} undecided"));
-        return Ok(());
+        return found(&missing);
     }
     confirm(devices.len(), m.get_flag("yes"))?;
     let body = json!({"devices": devices, "reason": m.get_one::<String>("reason")});
@@ -39,9 +40,17 @@ pub async fn site(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
     let [accepted, refused, pending] = ["accepted", "refused", "pending"].map(|n| done[n].as_u64().unwrap_or(0));
     output.say(&format!("{accepted} taken over, {refused} refused, {undecided} undecided"));
     match (refused, pending) {
-        (0, 0) => Ok(()),
+        (0, 0) => found(&missing),
         (0, _) => Err(Failure::new(PENDING, format!("{pending} are not decided yet; the preview shows when they are"))),
         (_, _) => Err(Failure::new(4, format!("{refused} were refused, {pending} are not decided yet"))),
+    }
+}
+
+/// What was named and is not there is an answer of its own.
+fn found(missing: &[&String]) -> Result<(), Failure> {
+    match missing {
+        [] => Ok(()),
+        names => Err(Failure::new(NOT_FOUND, format!("{} of those named are not in the preview", names.len()))),
     }
 }
 

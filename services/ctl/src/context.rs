@@ -49,6 +49,15 @@ impl Context {
         if let (Some(url), Some(token), None) = (env("FM_URL"), env("FM_TOKEN"), matches.get_one::<String>("context")) {
             return Ok(Self { url, ca_pem: ca, access: Access::Token(token) });
         }
+        if env("FM_URL").is_some()
+            && env("FM_TOKEN").is_none()
+            && env("FM_CONTEXT").is_none()
+            && matches.get_one::<String>("context").is_none()
+        {
+            return Err(Failure::usage(
+                "FM_URL is set, and FM_TOKEN is not: a token goes with it, or a context file with --context or FM_CONTEXT",
+            ));
+        }
         let named = matches.get_one::<String>("context").cloned().or_else(|| env("FM_CONTEXT")).map(PathBuf::from);
         let usual = env("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| env("HOME").map(|h| Path::new(&h).join(".config")));
         let path = named.or_else(|| usual.map(|d| d.join("fleet-manager/fmctl.toml")));

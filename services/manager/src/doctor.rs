@@ -10,14 +10,15 @@ pub async fn run(file: &Path) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::read(file)?;
     let mut all = Vec::new();
     for slurm in &configuration.slurm {
-        let mut checks = hub(&configuration, slurm.client.as_ref(), slurm.key_file.as_ref(), slurm.kid.as_ref(), &slurm.site).await;
+        let mut checks =
+            hub(&configuration, slurm.client.as_ref(), slurm.key_file.as_ref(), slurm.kid.as_ref(), std::slice::from_ref(&slurm.site))
+                .await;
         checks.extend(slurm.agent()?.check(&SystemClock).await);
         told(&format!("slurm of {}", slurm.site), &checks);
         all.extend(checks);
     }
     for netbox in &configuration.netbox {
-        let site = netbox.sites.first().cloned().unwrap_or_default();
-        let mut checks = hub(&configuration, netbox.client.as_ref(), netbox.key_file.as_ref(), netbox.kid.as_ref(), &site).await;
+        let mut checks = hub(&configuration, netbox.client.as_ref(), netbox.key_file.as_ref(), netbox.kid.as_ref(), &netbox.sites).await;
         checks.extend(netbox.agent()?.check(&SystemClock).await);
         if netbox.webhook_secret_file.is_none() {
             checks.push(Check::fine("webhooks", "none: changes are seen by the next poll"));
@@ -26,7 +27,11 @@ pub async fn run(file: &Path) -> anyhow::Result<ExitCode> {
         all.extend(checks);
     }
     let wrong = all.iter().filter(|c| c.fix.is_some()).count();
-    print::lines(&if wrong == 0 { "everything is there".to_owned() } else { format!("{wrong} things are wrong") });
+    print::lines(&match wrong {
+        0 => "everything is there".to_owned(),
+        1 => "one thing is wrong".to_owned(),
+        many => format!("{many} things are wrong"),
+    });
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -35,11 +40,11 @@ async fn hub(
     client: Option<&String>,
     key: Option<&std::path::PathBuf>,
     kid: Option<&String>,
-    site: &str,
+    sites: &[String],
 ) -> Vec<Check> {
     match configuration.hub.client(client, key, kid) {
-        Ok(hub) => hub.check(site, &SystemClock).await,
-        Err(e) => vec![Check::wrong("hub", format!("{e:#}"), "make a key with `fleet-manager satellite keygen`, and name it")],
+        Ok(hub) => hub.check(sites, &SystemClock).await,
+        Err(e) => vec![Check::wrong("hub", format!("{e:#}"), "mend what it names; `fleet-manager satellite keygen` makes a key")],
     }
 }
 

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// Runs until SIGINT or SIGTERM, or until any loop fails: another satellite of this site took over, or the outbox cannot be written.
 pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
     let configuration = Configuration::read(file)?;
+    configuration.ways()?;
     let mut signals = process::Signals::take()?;
     process::metrics(metrics)?;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&configuration.data).context("data")?;

@@ -166,7 +166,8 @@ impl Reader<'_> {
         self.blank();
         let value = self.word(&['=', '!', '<', '>'])?;
         if value.text.is_empty() && !value.quoted {
-            return Err(self.bad_at(value.at, format!("a value is expected behind `{sign}`")));
+            let hint = if self.rest().starts_with('=') { "; one `=` compares" } else { "" };
+            return Err(self.bad_at(value.at, format!("a value is expected behind `{sign}`{hint}")));
         }
         self.blank();
         let value = self.operand(field, key.is_some(), *op, value)?;
@@ -199,13 +200,16 @@ impl Reader<'_> {
             Kind::Type | Kind::Conditions | Kind::Bad => self.is_type(&text, at)?,
             Kind::Time => {
                 let time = text.parse::<Timestamp>();
-                return time.map(|t| Operand::Number(t.0)).map_err(|_| self.bad_at(at, format!("`{text}` is no RFC 3339 time")));
+                return time
+                    .map(|t| Operand::Number(t.0))
+                    .map_err(|_| self.bad_at(at, format!("`{text}` is no RFC 3339 time; as in 2026-12-01T00:00:00Z")));
             }
             Kind::Number => {
                 return text.parse().map(Operand::Number).map_err(|_| self.bad_at(at, format!("`{text}` is no whole number")));
             }
             Kind::Id => {
-                let id = uuid::Uuid::parse_str(&text).map_err(|_| self.bad_at(at, format!("`{text}` is no uuid")))?;
+                let id =
+                    uuid::Uuid::parse_str(&text).map_err(|_| self.bad_at(at, format!("`{text}` is no uuid; a name is asked by `name`")))?;
                 return Ok(Operand::Id(id.as_bytes().to_vec()));
             }
         }

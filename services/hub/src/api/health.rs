@@ -17,13 +17,20 @@ pub(crate) fn routes() -> Routes {
     let ready = "{ok:bool lag_seconds:number? partitions:[object] projections_halted:[object]}";
     let live = "{ok:bool stuck:[{partition:int seconds:int}]}";
     Routes::default()
-        .open_get("/", open_op("getRoot", "What answers here").ok("{name:string version:string api:string health:[string]}"), root)
+        .open_get(
+            "/",
+            open_op("getRoot", "What answers here")
+                .ok("{name:string version:string api:string docs:string openapi:string health:[string]}"),
+            root,
+        )
         .open_get("/livez", open_op("getLive", "Whether every loop goes round").ok(live).answer(503, live), livez)
         .open_get("/readyz", open_op("getReady", "Whether it can serve").ok(ready).answer(503, ready), readyz)
 }
 
 async fn root() -> Json<Value> {
-    Json(json!({"name": "fleet-manager", "version": env!("CARGO_PKG_VERSION"), "api": "/api/v1", "health": ["/livez", "/readyz"]}))
+    Json(
+        json!({"name": "fleet-manager", "version": env!("CARGO_PKG_VERSION"), "api": "/api/v1", "docs": "/docs", "openapi": "/openapi.json", "health": ["/livez", "/readyz"]}),
+    )
 }
 
 /// Each loop made progress lately; never a dependency.

@@ -127,6 +127,13 @@ impl Configuration {
         Ok(())
     }
 
+    /// Makes the way to the hub of every agent once, so that what could not be one is refused before anything is made.
+    pub fn ways(&self) -> anyhow::Result<()> {
+        let slurm = self.slurm.iter().map(|s| (s.client.as_ref(), s.key_file.as_ref(), s.kid.as_ref()));
+        let netbox = self.netbox.iter().map(|n| (n.client.as_ref(), n.key_file.as_ref(), n.kid.as_ref()));
+        slurm.chain(netbox).try_for_each(|(client, key, kid)| self.hub.client(client, key, kid).map(|_| ()))
+    }
+
     fn clients(&self) -> impl Iterator<Item = (String, Option<&String>, Option<&PathBuf>)> {
         let slurm = self.slurm.iter().map(|s| (format!("slurm of {}", s.site), s.client.as_ref(), s.key_file.as_ref()));
         let netbox = self.netbox.iter().map(|n| (format!("netbox {}", n.instance), n.client.as_ref(), n.key_file.as_ref()));
@@ -154,6 +161,7 @@ impl Configuration {
         for (what, _, key) in self.clients() {
             there(&format!("{what}: key_file"), key.map_or(Path::new(""), PathBuf::as_path))?;
         }
+        self.ways()?;
         Ok(lines)
     }
 }

@@ -70,17 +70,17 @@ impl Client {
         Ok(Self { http, url, tokens, lists: Mutex::default(), relist: Notify::new() })
     }
 
-    /// Whether the hub is there, knows this client, lets it see the site, and has the same time.
-    pub async fn check(&self, site: &str, clock: &dyn Clock) -> Vec<Check> {
+    /// Whether the hub is there, knows this client, lets it speak of these sites, and has the same time. Asks what any token may ask.
+    pub async fn check(&self, sites: &[String], clock: &dyn Clock) -> Vec<Check> {
         let token = match self.tokens.get(&self.http, &self.url).await {
             Ok(token) => token,
             Err(e) => {
-                let fix = "check hub.url and ca_file; the roster must have this client, its site, and the public half of this very key";
+                let fix = "does the hub run at hub.url, with a certificate that ca_file vouches for? its roster must have this client, and the public half of this very key";
                 return vec![Check::wrong("hub", e, fix)];
             }
         };
         let mut checks = vec![Check::fine("hub", format!("{}: knows this client", self.url))];
-        let request = self.http.get(format!("{}/api/v1/sites", self.url)).bearer_auth(token.expose_secret());
+        let request = self.http.get(format!("{}/api/v1/whoami", self.url)).bearer_auth(token.expose_secret());
         let answer = match request.send().await {
             Ok(answer) => answer,
             Err(e) => return vec![Check::wrong("hub", crate::http::chain(e), "look at the hub's log")],
@@ -88,17 +88,19 @@ impl Client {
         checks.extend(skew(&answer, clock));
         let status = answer.status();
         let body: Value = answer.json().await.unwrap_or_default();
-        let known = body["items"].as_array().into_iter().flatten().any(|s| s["site_id"] == site);
-        checks.push(match status.as_u16() {
-            200 if known => Check::fine("site", format!("{site} is registered")),
-            // A NetBox agent's one scope reads nothing; that it is told so is the right answer.
-            403 => Check::fine("site", "not for this client to read"),
-            _ => Check::wrong(
+        let reach: Vec<&str> = body["sites"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if !status.is_success() {
+            checks.push(Check::wrong("sites", format!("GET /whoami: {status}"), "look at the hub's log"));
+            return checks;
+        }
+        checks.extend(sites.iter().map(|site| match reach.iter().any(|r| r == site) {
+            true => Check::fine("site", format!("{site}: this client speaks of it")),
+            false => Check::wrong(
                 "site",
-                format!("{status}: {site} is not among the sites it may see"),
-                "name the site in the hub's file and in the roster",
+                format!("{site}: this client speaks of {} alone", reach.join(", ")),
+                "name the site in the hub's roster",
             ),
-        });
+        }));
         checks
     }
 
