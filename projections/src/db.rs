@@ -4,7 +4,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePo
 use std::{path::Path, time::Duration};
 
 /// Layout and meaning of the tables; a file of another format is rebuilt.
-const FORMAT: i64 = 8;
+const FORMAT: i64 = 9;
 const SCHEMA: &str = include_str!("../migrations/sqlite/read_model.sql");
 /// Connections that read at the same time.
 const READERS: u32 = 4;

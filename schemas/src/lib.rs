@@ -47,5 +47,5 @@ pub use payload::{Fingerprint, Payload};
 pub use site::*;
 pub use stream::StreamId;
 pub use time::{DAY, HOUR, MINUTE, Micros, SECOND, Timestamp};
-pub use way::safe_way;
+pub use way::{plain_url, safe_way};
 pub use words::*;

@@ -1,6 +1,7 @@
 //! What people type: the README's commands as they stand there, names of every kind, and what is refused before anything is done.
 
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use fleet_tests::{Running, binary, configure, crypto, repository, until};
@@ -50,7 +51,7 @@ async fn the_readme_does_what_it_says() {
     assert_eq!(hub.stop().await.unwrap(), Some(0));
 }
 
-/// A wait outlives its token: the hub here takes the second one only once the first has been used.
+/// A wait outlives its token, and a hub that has no time for it: the hub here takes the second token only once the first has been used.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_ended_meanwhile_is_fetched_anew() {
     crypto();
@@ -63,9 +64,10 @@ async fn a_token_that_ended_meanwhile_is_fetched_anew() {
     let token = move || async move { Json(json!({"access_token": format!("t{}", issued.fetch_add(1, SeqCst) + 1)})) };
     let device = move |headers: HeaderMap| async move {
         match (headers["authorization"].to_str().unwrap(), asked.fetch_add(1, SeqCst)) {
-            ("Bearer t1", 0) => (StatusCode::OK, Json(json!({"lifecycle": {"phase": "Draining"}}))),
-            ("Bearer t2", _) => (StatusCode::OK, Json(json!({"lifecycle": {"phase": "Ready"}}))),
-            _ => (StatusCode::UNAUTHORIZED, Json(json!({"detail": "the token has expired"}))),
+            ("Bearer t1", 0) => Json(json!({"lifecycle": {"phase": "Draining"}})).into_response(),
+            ("Bearer t1", 1) => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "1")], Json(json!({"detail": "later"}))).into_response(),
+            ("Bearer t2", _) => Json(json!({"lifecycle": {"phase": "Ready"}})).into_response(),
+            _ => (StatusCode::UNAUTHORIZED, Json(json!({"detail": "the token has expired"}))).into_response(),
         }
     };
     let router = Router::new()
@@ -250,8 +252,8 @@ fn config_check_and_dev_refuse_the_same_and_nothing_is_made() {
         ("instance = \"other\"", "instance = \"\"", "``"),
         ("instance = \"other\"", "instance = \" \"", "` `"),
         ("instance = \"other\"", "instance = \"main \"", "`main `"),
-        ("http://127.0.0.1:1/netbox", "http://user:hunter2@127.0.0.1:1", "without credentials"),
-        ("http://127.0.0.1:1/slurm", "http://user:hunter2@127.0.0.1:1", "without credentials"),
+        ("http://127.0.0.1:1/netbox", "http://user:hunter2@127.0.0.1:1", "no user and no password"),
+        ("http://127.0.0.1:1/slurm", "http://user:hunter2@127.0.0.1:1", "no user and no password"),
         ("http://127.0.0.1:1/netbox\"", "http://user:hunter2@127.0.0.1:1", "TOML parse error"),
         ("\"http://127.0.0.1:1/netbox\"", "[\"http://user:hunter2@127.0.0.1:1\"]", "expected a string"),
         ("resync_seconds = 900", "resync_seconds = \"http://user:hunter2@127.0.0.1:1\"", "expected an integer"),

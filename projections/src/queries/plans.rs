@@ -75,13 +75,19 @@ async fn a_rack_and_a_condition_that_stands_wrong_are_found_by_their_index() {
     let db = Db::open(&folder.path().join("read.sqlite")).await.unwrap();
     let sort = DeviceRow::sort(None);
     let bad = |value| Expr::Term { field: Field::find(DEVICE_FIELDS, "conditions_bad").unwrap(), key: None, op: Op::Has, value };
+    let rack = || Expr::equal(DEVICE_FIELDS, "rack", text("r1")).unwrap();
+    let sites = |names: &[&str]| Some(names.iter().map(|n| (*n).to_owned()).collect());
     let rows = [
-        (Expr::equal(DEVICE_FIELDS, "rack", text("r1")).unwrap(), "INDEX device_by_rack"),
-        (bad(text("SlurmDrained")), "INDEX condition_wrong (type=?)"),
-        (bad(Operand::Any), "INDEX device_not_well"),
+        (None, rack(), "INDEX device_by_rack"),
+        (sites(&["s1", "s2"]), rack(), "INDEX device_by_rack"),
+        (None, bad(text("SlurmSchedulable")), "INDEX condition_wrong (type=?)"),
+        (sites(&["s1"]), bad(text("SlurmSchedulable")), "INDEX condition_wrong (type=?)"),
+        (None, bad(Operand::Any), "INDEX device_not_well"),
+        (sites(&["s1"]), bad(Operand::Any), "INDEX device_not_well_by_site (site=?)"),
+        (sites(&["s1", "s2"]), bad(Operand::Any), "INDEX device_not_well"),
     ];
-    for (matching, index) in rows {
-        let filter = DeviceFilter { matching: Some(matching), ..Default::default() };
+    for (sites, matching, index) in rows {
+        let filter = DeviceFilter { sites, matching: Some(matching), ..Default::default() };
         let plan = plan(&db, devices::list(&filter, &sort, None, 50)).await;
         assert!(plan.contains(index), "{plan}");
     }

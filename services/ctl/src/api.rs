@@ -52,14 +52,24 @@ impl Api {
 
     /// GET below `/api/v1`; the path comes in segments, names as they are.
     pub async fn get(&self, segments: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
-        let (url, started) = (self.url(&path(segments)?), Instant::now());
+        let (started, mut left) = (Instant::now(), LIMIT);
         loop {
-            match self.send(self.client.get(&url).query(query)).await {
+            match self.look(segments, query, left).await {
                 // The hub says when to ask again; it did not refuse.
-                Err(Failure { later: Some(after), .. }) if started.elapsed() + after < LIMIT => tokio::time::sleep(after).await,
-                answer => return answer.map(|a| a.body),
+                Err(Failure { later: Some(after), text, .. }) if started.elapsed().saturating_add(after) < LIMIT => {
+                    eprintln!("{text}; again in {} s", after.as_secs());
+                    tokio::time::sleep(after).await;
+                    left = LIMIT.saturating_sub(started.elapsed());
+                }
+                answer => return answer,
             }
         }
+    }
+
+    /// The same once, within `limit`.
+    pub async fn look(&self, segments: &[&str], query: &[(&str, String)], limit: Duration) -> Result<Value, Failure> {
+        let request = self.client.get(self.url(&path(segments)?)).query(query).timeout(limit.min(LIMIT));
+        self.send(request).await.map(|a| a.body)
     }
 
     /// POST below `/api/v1`, with a key that makes a repeat of the same request harmless.
@@ -111,15 +121,10 @@ impl Api {
             response = self.once(request).await?;
         }
         let status = response.status();
-        let busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-        let after = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok()).filter(|_| busy);
+        let later = later(&response);
         let text = response.text().await.map_err(|e| self.unreachable(&e))?;
         let body: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        if status.is_success() {
-            Ok(Answer { status, body })
-        } else {
-            Err(Failure { later: after.map(Duration::from_secs), ..refusal(status, &body) })
-        }
+        if status.is_success() { Ok(Answer { status, body }) } else { Err(Failure { later, ..refusal(status, &body) }) }
     }
 
     async fn once(&self, request: RequestBuilder) -> Result<reqwest::Response, Failure> {
@@ -160,10 +165,13 @@ impl Api {
             ("client_assertion", self.assertion(&issuer)?),
         ];
         let response = self.client.post(self.url("/oauth/token")).form(&form).send().await.map_err(|e| self.unreachable(&e))?;
+        let later = later(&response);
         let body: Value = response.json().await.map_err(|e| Failure::auth(format!("the token endpoint's answer cannot be read: {e}")))?;
         match body["access_token"].as_str() {
             Some(token) => Ok(token.to_owned()),
-            None => Err(Failure::auth(format!("no token: {}", body["error_description"].as_str().unwrap_or("refused")))),
+            None => {
+                Err(Failure { later, ..Failure::auth(format!("no token: {}", body["error_description"].as_str().unwrap_or("refused"))) })
+            }
         }
     }
 
@@ -177,6 +185,13 @@ impl Api {
         let key = EncodingKey::from_ec_pem(key_pem.as_bytes()).map_err(|e| Failure::auth(format!("the key: {e}")))?;
         jsonwebtoken::encode(&header, &claims, &key).map_err(|e| Failure::auth(format!("signing: {e}")))
     }
+}
+
+/// When the hub said to ask again: it is busy, and refuses nothing.
+fn later(response: &reqwest::Response) -> Option<Duration> {
+    let busy = matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    busy.then(|| Duration::from_secs(seconds.clamp(1, 3600)))
 }
 
 /// The path to these segments, each encoded whole: a name is never read as a part of the URL.

@@ -23,7 +23,7 @@ pub async fn site(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
         show(&preview, &items, output)?;
     }
     if m.get_flag("preview") {
-        return Ok(());
+        return found(&missing);
     }
     let devices: Vec<_> = items.iter().filter(|i| i["phase"].is_string()).map(|i| json!({"id": i["id"], "phase": i["phase"]})).collect();
     let undecided = items.len() - devices.len();

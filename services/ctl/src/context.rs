@@ -45,29 +45,24 @@ impl Context {
     /// before what a file says.
     pub fn load(matches: &ArgMatches) -> Result<Self, Failure> {
         let env = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-        let ca = env("FM_CA").map(|file| read(Path::new(&file), "FM_CA names it")).transpose()?;
+        let ca = || env("FM_CA").map(|file| read(Path::new(&file), "FM_CA names it")).transpose();
         if let (Some(url), Some(token), None) = (env("FM_URL"), env("FM_TOKEN"), matches.get_one::<String>("context")) {
-            return Ok(Self { url, ca_pem: ca, access: Access::Token(token) });
-        }
-        if env("FM_URL").is_some()
-            && env("FM_TOKEN").is_none()
-            && env("FM_CONTEXT").is_none()
-            && matches.get_one::<String>("context").is_none()
-        {
-            return Err(Failure::usage(
-                "FM_URL is set, and FM_TOKEN is not: a token goes with it, or a context file with --context or FM_CONTEXT",
-            ));
+            return Ok(Self { url, ca_pem: ca()?, access: Access::Token(token) });
         }
         let named = matches.get_one::<String>("context").cloned().or_else(|| env("FM_CONTEXT")).map(PathBuf::from);
         let usual = env("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| env("HOME").map(|h| Path::new(&h).join(".config")));
         let path = named.or_else(|| usual.map(|d| d.join("fleet-manager/fmctl.toml")));
         let path = path.ok_or_else(|| Failure::usage("name a context file with --context or FM_CONTEXT"))?;
-        let text = read(&path, "name a context file with --context or FM_CONTEXT (`make run` writes data/fmctl.toml)")?;
+        let helps = match env("FM_URL") {
+            Some(_) => "with FM_URL goes a token, FM_TOKEN, or a context file with a key (--context or FM_CONTEXT)",
+            None => "name a context file with --context or FM_CONTEXT (`make run` writes data/fmctl.toml)",
+        };
+        let text = read(&path, helps)?;
         let file: File = toml::from_str(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
         // Paths count from the file.
         let beside = |file: &Path| path.parent().unwrap_or(Path::new(".")).join(file);
         let named = format!("{} names it", path.display());
-        let ca_pem = match (ca, file.ca) {
+        let ca_pem = match (ca()?, file.ca) {
             (None, Some(file)) => Some(read(&beside(&file), &named)?),
             (ca, _) => ca,
         };

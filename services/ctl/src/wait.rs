@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
+/// A look may take so long, also where the time is nearly up.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// Waits until `--for` holds, or the time is up.
 pub async fn wait(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
@@ -30,12 +32,17 @@ pub async fn wait(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fail
     bar.enable_steady_tick(Duration::from_millis(120));
     let started = Instant::now();
     loop {
-        let body = match api.get(&[list, id], &[]).await {
-            // What nobody has seen yet may come; it is missing only when the time is up.
-            Err(missing) if missing.code == NOT_FOUND && started.elapsed() < limit => {
-                bar.set_message(missing.text);
-                tokio::time::sleep(PAUSE).await;
+        let left = limit.saturating_sub(started.elapsed());
+        let body = match api.look(&[list, id], &[], left.max(LOOK)).await {
+            // What nobody has seen yet may come; it is missing only when the time is up. A hub that is busy says when to ask again.
+            Err(not_yet) if (not_yet.code == NOT_FOUND || not_yet.later.is_some()) && !left.is_zero() => {
+                bar.set_message(not_yet.text);
+                tokio::time::sleep(not_yet.later.unwrap_or(PAUSE).min(left)).await;
                 continue;
+            }
+            Err(busy) if busy.later.is_some() => {
+                bar.finish_and_clear();
+                return Err(Failure::new(PENDING, format!("{thing}: {}\nresume: fmctl wait {thing} --for {wanted}", busy.text)));
             }
             other => other?,
         };

@@ -1,8 +1,8 @@
 //! The one way out: GET with a total deadline and a capped body, no redirects, no proxies, secrets taken out of whatever comes back.
 
 use crate::error::{ClientError, ErrorClass};
-use fleet_schemas::LookFault;
-use reqwest::{Client, Url, header::HeaderValue, redirect::Policy};
+use fleet_schemas::{LookFault, plain_url};
+use reqwest::{Client, header::HeaderValue, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
 use std::{error::Error as _, path::Path, time::Duration};
 
@@ -32,9 +32,9 @@ impl Http {
     /// For `base`, a URL with or without a path; `deadline` covers a whole call, body included.
     pub(crate) fn new(base: &str, deadline: Duration) -> Result<Self, ClientError> {
         let bad = |why: &str| ClientError::new(ErrorClass::Permanent, "base URL", why, LookFault::NoData);
-        let url = Url::parse(base).map_err(|e| bad(&e.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-            return Err(bad("expected http(s)://host[:port][/path] without credentials and query"));
+        let url = plain_url(base).map_err(|e| bad(&e))?;
+        if !matches!(url.scheme(), "http" | "https") || url.query().is_some() {
+            return Err(bad("expected http(s)://host[:port][/path] without a query"));
         }
         let client = Client::builder().no_proxy().redirect(Policy::none()).user_agent("fleet-manager-satellite").build();
         let client = client.map_err(|e| bad(&chain(e)))?;

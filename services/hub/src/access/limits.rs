@@ -24,7 +24,7 @@ impl Limits {
     }
 
     /// Takes one request of `subject`, who proved to be that, or says when to come again.
-    pub fn take(&self, subject: &str) -> Result<(), Problem> {
+    pub fn take(&self, subject: &str) -> Result<(), TooOften> {
         let mut buckets = self.buckets.lock().unwrap_or_else(|e| e.into_inner());
         let fills = |at: Instant, left: f64| (left + at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
         if buckets.len() >= MOST {
@@ -38,8 +38,32 @@ impl Limits {
             return Ok(());
         }
         let wait = ((1.0 - *left) / self.per_second).ceil().max(1.0);
-        let detail = format!("{subject} asks more than {} times a second", self.per_second);
-        Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).header("retry-after", &format!("{wait}")))
+        Err(TooOften { detail: format!("{subject} asks more than {} times a second", self.per_second), wait })
+    }
+}
+
+/// Somebody asks too often.
+#[derive(Debug)]
+pub struct TooOften {
+    detail: String,
+    wait: f64,
+}
+
+impl TooOften {
+    /// In words.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+    /// When to come again, as `Retry-After` has it.
+    pub fn seconds(&self) -> String {
+        format!("{}", self.wait)
+    }
+}
+
+impl From<TooOften> for Problem {
+    fn from(too_often: TooOften) -> Self {
+        let seconds = too_often.seconds();
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", too_often.detail).header("retry-after", &seconds)
     }
 }
 
@@ -60,7 +84,7 @@ mod tests {
         for _ in 0..3 {
             assert!(limits.take("a").is_ok());
         }
-        assert_eq!(limits.take("a").unwrap_err().status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(limits.take("a").unwrap_err().seconds(), "1");
         assert!(limits.take("b").is_ok());
     }
 }

@@ -20,8 +20,8 @@ pub(crate) fn routes() -> Routes {
         .ok("{access_token:string token_type:string expires_in:int scope:string}")
         .answer(400, "OAuthError")
         .answer(401, "OAuthError")
-        .answer(500, "OAuthError")
-        .problems(&[429]);
+        .answer(429, "OAuthError")
+        .answer(500, "OAuthError");
     let about = |id, summary| open_op(id, summary).ok("{issuer:string token_endpoint:string jwks_uri:string scopes_supported:[string]}");
     // An issuer with a path has its metadata behind the well-known name and its path (RFC 8414); clients that forget that find it too.
     Routes::default()
@@ -74,8 +74,14 @@ async fn token(State(hub): State<Arc<Hub>>, asked: Result<Form<Asked>, FormRejec
             return error("invalid_client", &why);
         }
     };
-    if let Err(too_often) = hub.limits.take(&client.client) {
-        return too_often.into_response();
+    if let Err(wait) = hub.limits.take(&client.client) {
+        let body = json!({"error": "temporarily_unavailable", "error_description": wait.detail()});
+        return (
+            StatusCode::TOO_MANY_REQUESTS,
+            [(header::RETRY_AFTER, wait.seconds()), (header::CACHE_CONTROL, "no-store".into())],
+            Json(body),
+        )
+            .into_response();
     }
     let scopes: Vec<&str> = match &asked.scope {
         Some(scope) => scope.split(' ').filter(|s| !s.is_empty()).collect(),

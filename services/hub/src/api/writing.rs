@@ -34,7 +34,7 @@ impl Writing {
     ) -> Result<Self, Problem> {
         let params = query::params(&uri, &["reason", "dry_run"])?;
         let reason = params.get("reason").cloned().unwrap_or_default();
-        // None is as good as an empty one: the contract of bootstrap configurations asks for no reason.
+        // An empty one is none.
         if !reason.is_empty() {
             commands::said_why(&reason)?;
         }

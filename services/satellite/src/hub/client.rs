@@ -1,6 +1,7 @@
 //! One roster client's way to the hub.
 
-use super::{slurm, token::Tokens};
+use super::slurm;
+use super::token::{NoToken, Tokens};
 use crate::{Check, ClientError, Clock, DeviceList, ErrorClass, Fut, ListedDevice, SendError, Sink};
 use flate2::{Compression, write::GzEncoder};
 use fleet_schemas::wire::{BatchAnswer, ItemResult, ObservationItem, ObservationsBatch, Run, WireFact, list_digest};
@@ -54,8 +55,9 @@ impl Client {
     /// # Errors
     /// If the URL is none, the key or the CA cannot be read, or the way would be in the clear. Nothing is asked yet.
     pub fn new(settings: &Settings) -> Result<Self, ClientError> {
+        // What is no URL for a hub may hold what is to be told nobody.
+        safe_way(&settings.url).map_err(|why| ClientError::new(ErrorClass::Permanent, "hub.url", why, LookFault::NoData))?;
         let bad = |why: String| ClientError::new(ErrorClass::Permanent, format!("hub {}", settings.url), why, LookFault::NoData);
-        safe_way(&settings.url).map_err(bad)?;
         let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(settings.deadline);
         if let Some(file) = &settings.ca_file {
             let pem = std::fs::read(file).map_err(|e| bad(format!("{}: {e}", file.display())))?;
@@ -74,9 +76,9 @@ impl Client {
     pub async fn check(&self, sites: &[String], clock: &dyn Clock) -> Vec<Check> {
         let token = match self.tokens.get(&self.http, &self.url).await {
             Ok(token) => token,
-            Err(e) => {
+            Err(NoToken { why, .. }) => {
                 let fix = "does the hub run at hub.url, with a certificate that ca_file vouches for? its roster must have this client, and the public half of this very key";
-                return vec![Check::wrong("hub", e, fix)];
+                return vec![Check::wrong("hub", why, fix)];
             }
         };
         let mut checks = vec![Check::fine("hub", format!("{}: knows this client", self.url))];
@@ -88,16 +90,16 @@ impl Client {
         checks.extend(skew(&answer, clock));
         let status = answer.status();
         let body: Value = answer.json().await.unwrap_or_default();
-        let reach: Vec<&str> = body["sites"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        if !status.is_success() {
-            checks.push(Check::wrong("sites", format!("GET /whoami: {status}"), "look at the hub's log"));
+        let Some(reach) = body["sites"].as_array().filter(|_| status.is_success()) else {
+            checks.push(Check::wrong("sites", format!("GET /whoami: {status}, and no answer that we know"), "look at the hub's log"));
             return checks;
-        }
-        checks.extend(sites.iter().map(|site| match reach.iter().any(|r| r == site) {
+        };
+        let reach: Vec<&str> = reach.iter().filter_map(Value::as_str).collect();
+        checks.extend(sites.iter().map(|site| match reach.iter().any(|r| r == site || *r == "*") {
             true => Check::fine("site", format!("{site}: this client speaks of it")),
             false => Check::wrong(
                 "site",
-                format!("{site}: this client speaks of {} alone", reach.join(", ")),
+                format!("{site} is not this client's; its sites: {}", reach.join(", ")),
                 "name the site in the hub's roster",
             ),
         }));
@@ -107,7 +109,10 @@ impl Client {
     /// A request with a JSON body or none, answered 2xx; what else comes is said as what it means for a lane.
     pub(super) async fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> Result<T, SendError> {
         let retry = |why: String| SendError::Retry(format!("{method} {path}: {why}"));
-        let token = self.tokens.get(&self.http, &self.url).await.map_err(retry)?;
+        let token = self.tokens.get(&self.http, &self.url).await.map_err(|no| match no.after {
+            Some(after) => SendError::Later(format!("{method} {path}: {}", no.why), after),
+            None => retry(no.why),
+        })?;
         let mut request = self.http.request(method.clone(), format!("{}{path}", self.url)).bearer_auth(token.expose_secret());
         if let Some(body) = body {
             let json = serde_json::to_vec(body).map_err(|e| retry(e.to_string()))?;
@@ -276,7 +281,7 @@ fn pack(json: &[u8]) -> Option<Vec<u8>> {
     (json.len() > PACKED_FROM).then(|| packer.write_all(json).and_then(|()| packer.finish()).ok()).flatten()
 }
 
-fn retry_after(response: &reqwest::Response) -> Option<Duration> {
+pub(super) fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     let seconds: u64 = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
 }

@@ -22,6 +22,19 @@ pub(crate) struct Tokens {
     held: Mutex<Option<(SecretString, Instant)>>,
 }
 
+/// Why there is no token.
+pub(crate) struct NoToken {
+    pub(crate) why: String,
+    /// When the hub said to ask again.
+    pub(crate) after: Option<Duration>,
+}
+
+impl From<String> for NoToken {
+    fn from(why: String) -> Self {
+        Self { why, after: None }
+    }
+}
+
 impl Tokens {
     /// Reads the key: P-256, PKCS#8, PEM. Its `kid` is its thumbprint (RFC 7638), where the settings name no other.
     pub(crate) fn new(settings: &Settings) -> Result<Self, ClientError> {
@@ -40,7 +53,7 @@ impl Tokens {
     }
 
     /// The token, fetched where there is none that lives.
-    pub(crate) async fn get(&self, http: &reqwest::Client, url: &str) -> Result<SecretString, String> {
+    pub(crate) async fn get(&self, http: &reqwest::Client, url: &str) -> Result<SecretString, NoToken> {
         let mut held = self.held.lock().await;
         if let Some((token, _)) = held.as_ref().filter(|(_, until)| Instant::now() < *until) {
             return Ok(token.clone());
@@ -55,7 +68,7 @@ impl Tokens {
         *self.held.lock().await = None;
     }
 
-    async fn fetch(&self, http: &reqwest::Client, url: &str) -> Result<(SecretString, Duration), String> {
+    async fn fetch(&self, http: &reqwest::Client, url: &str) -> Result<(SecretString, Duration), NoToken> {
         let issuer = self.issuer(http, url).await?;
         let assertion = self.assertion(&issuer)?;
         let form = [
@@ -64,12 +77,13 @@ impl Tokens {
             ("client_assertion", assertion.as_str()),
         ];
         let answer = http.post(format!("{url}/oauth/token")).form(&form).send().await.map_err(crate::http::chain)?;
-        let status = answer.status();
+        let (status, after) = (answer.status(), super::client::retry_after(&answer));
         let body: Value = answer.json().await.map_err(|e| format!("token: {status}: {}", crate::http::chain(e)))?;
         match (body["access_token"].as_str(), body["expires_in"].as_u64()) {
             (Some(token), life) => Ok((SecretString::from(token), Duration::from_secs(life.unwrap_or(60).max(10)))),
             (None, _) => {
-                Err(format!("no token for {}: {status}: {}", self.client, body["error_description"].as_str().unwrap_or("refused")))
+                let why = format!("no token for {}: {status}: {}", self.client, body["error_description"].as_str().unwrap_or("refused"));
+                Err(NoToken { why, after: after.filter(|_| status == reqwest::StatusCode::TOO_MANY_REQUESTS) })
             }
         }
     }

@@ -50,7 +50,7 @@ async fn filters(api: &Api, devices: u64, table: &mut Table) {
             "site = dc3 AND (phase = Discovered OR phase = InService) AND condition.SlurmMember = True",
             Box::new(|i| format!("site = dc{} AND (phase = Discovered OR phase = InService) AND condition.SlurmMember = True", i % 20)),
         ),
-        ("conditions_bad:SlurmDrained (none)", Box::new(|_| "conditions_bad:SlurmDrained".into())),
+        ("conditions_bad:SlurmSchedulable (none)", Box::new(|_| "conditions_bad:SlurmSchedulable".into())),
         ("name:1234 (part of a text)", Box::new(|i| format!("name:{}", part(i)))),
         ("rack = r17 AND NOT role = cpu", Box::new(|i| format!("rack = r{} AND NOT role = cpu", some(i) / 40))),
     ];
