@@ -8,7 +8,7 @@ pub fn plain_url(url: &str) -> Result<Url, String> {
     if parsed.username().is_empty() && parsed.password().is_none() {
         Ok(parsed)
     } else {
-        Err("a URL holds no user and no password here: secrets stand in files".into())
+        Err("a URL holds no user and no password here: tokens and keys stand in files".into())
     }
 }
 

@@ -33,7 +33,7 @@ CREATE TABLE device (
 CREATE INDEX device_by_plans ON device (id) WHERE plans > 0;
 CREATE INDEX device_by_name ON device (name, id, site);    -- the site, so that who reaches some sites finds a part of a name here as well
 CREATE INDEX device_not_well ON device (name, id) WHERE conditions_bad <> '[]';
-CREATE INDEX device_not_well_by_site ON device (site, name, id) WHERE conditions_bad <> '[]';
+CREATE INDEX device_not_well_by_site ON device (site, name, id, conditions_bad) WHERE conditions_bad <> '[]';
 CREATE INDEX device_by_site ON device (site, name, id);
 CREATE INDEX device_by_phase ON device (phase, name, id);
 CREATE INDEX device_by_rack ON device (rack, name, id);
