@@ -81,6 +81,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .fallback(api::not_found)
         .method_not_allowed_fallback(api::method_not_allowed)
         .layer(middleware::from_fn(api::observe))
+        .layer(middleware::from_fn(api::let_go))
         .with_state(hub)
 }
 

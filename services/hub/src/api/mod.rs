@@ -22,12 +22,15 @@ mod orphans;
 mod parked;
 mod past;
 mod query;
+mod rest;
 mod site;
 mod sites;
 pub(crate) mod tokens;
 mod whoami;
 mod why;
 mod writing;
+
+pub(crate) use rest::let_go;
 
 use crate::Problem;
 use crate::access::Routes;
