@@ -3,6 +3,7 @@
 
 use crate::agents::{self, Spans};
 use crate::args::DevArgs;
+use crate::configuration::AgentClient;
 use crate::configuration::dev::Configuration;
 use crate::configuration::satellite::{self, Systems};
 use crate::folder::{Folder, OPERATOR};
@@ -47,7 +48,9 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     let way = satellite::Hub { url: url.clone(), ca_file: None, issuer: None, deadline_seconds: 30 };
     let sink = |source, of: &str| {
         let client = client_of(source, of);
-        let sink: Arc<dyn Sink> = Arc::new(way.client(Some(&client), Some(&folder.key_file(&client)), None)?);
+        let (what, key_file) = (client.clone(), folder.key_file(&client));
+        let of = AgentClient { what, sites: &[], client: Some(&client), key_file: Some(&key_file), kid: None };
+        let sink: Arc<dyn Sink> = Arc::new(way.client(&of)?);
         Ok(sink)
     };
     agents::start(&systems, &outbox, &Spans::default(), sink, &mut looking, &end_looking)?;

@@ -38,16 +38,9 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
 
 /// The way to the hub of one agent.
 pub fn sink(configuration: &Configuration, source: Source, of: &str) -> anyhow::Result<Arc<dyn Sink>> {
-    let hub = &configuration.hub;
     let client = match source {
-        Source::Slurm => {
-            let slurm = configuration.slurm.iter().find(|s| s.site == of).context("no such site")?;
-            hub.client(slurm.client.as_ref(), slurm.key_file.as_ref(), slurm.kid.as_ref()).with_context(|| format!("slurm of {of}"))?
-        }
-        Source::Netbox => {
-            let netbox = configuration.netbox.iter().find(|n| n.instance == of).context("no such instance")?;
-            hub.client(netbox.client.as_ref(), netbox.key_file.as_ref(), netbox.kid.as_ref()).with_context(|| format!("netbox {of}"))?
-        }
+        Source::Slurm => configuration.slurm.iter().find(|s| s.site == of).context("no such site")?.agent_client(),
+        Source::Netbox => configuration.netbox.iter().find(|n| n.instance == of).context("no such instance")?.agent_client(),
     };
-    Ok(Arc::new(client))
+    Ok(Arc::new(configuration.hub.client(&client)?))
 }

@@ -9,7 +9,7 @@ mod sites;
 mod systems;
 
 pub use sites::{Commands, Role};
-pub use systems::{Netbox, Slurm};
+pub use systems::{AgentClient, Netbox, Slurm};
 
 use anyhow::{Context, anyhow, bail};
 use serde::de::DeserializeOwned;

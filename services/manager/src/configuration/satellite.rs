@@ -1,6 +1,6 @@
 //! `satellite --config`: the systems of a site, and the hub.
 
-use super::systems::{self, Netbox, Slurm};
+use super::systems::{self, AgentClient, Netbox, Slurm};
 use super::there;
 use anyhow::{Context, bail};
 use fleet_satellite::hub;
@@ -119,25 +119,19 @@ impl Configuration {
         if self.slurm.is_empty() && self.netbox.is_empty() {
             bail!("nothing is looked at: name a [[slurm]] or a [[netbox]]");
         }
-        for (what, client, key) in self.clients() {
-            if client.is_none() || key.is_none() {
-                bail!("{what}: `client` and `key_file` say how the hub's roster knows it");
-            }
+        match self.clients().find(|c| c.client.is_none() || c.key_file.is_none()) {
+            Some(c) => bail!("{}: `client` and `key_file` say how the hub's roster knows it", c.what),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Makes the way to the hub of every agent once, so that what could not be one is refused before anything is made.
     pub fn ways(&self) -> anyhow::Result<()> {
-        let slurm = self.slurm.iter().map(|s| (s.client.as_ref(), s.key_file.as_ref(), s.kid.as_ref()));
-        let netbox = self.netbox.iter().map(|n| (n.client.as_ref(), n.key_file.as_ref(), n.kid.as_ref()));
-        slurm.chain(netbox).try_for_each(|(client, key, kid)| self.hub.client(client, key, kid).map(|_| ()))
+        self.clients().try_for_each(|c| self.hub.client(&c).map(|_| ()))
     }
 
-    fn clients(&self) -> impl Iterator<Item = (String, Option<&String>, Option<&PathBuf>)> {
-        let slurm = self.slurm.iter().map(|s| (format!("slurm of {}", s.site), s.client.as_ref(), s.key_file.as_ref()));
-        let netbox = self.netbox.iter().map(|n| (format!("netbox {}", n.instance), n.client.as_ref(), n.key_file.as_ref()));
-        slurm.chain(netbox)
+    fn clients(&self) -> impl Iterator<Item = AgentClient<'_>> {
+        self.slurm.iter().map(Slurm::agent_client).chain(self.netbox.iter().map(Netbox::agent_client))
     }
 
     /// What is looked at.
@@ -158,8 +152,8 @@ impl Configuration {
             lines.push(format!("netbox {}: {} as {client}, sites {}", netbox.instance, netbox.url, netbox.sites.join(", ")));
             there(&format!("netbox {}: token_file", netbox.instance), &netbox.token_file)?;
         }
-        for (what, _, key) in self.clients() {
-            there(&format!("{what}: key_file"), key.map_or(Path::new(""), PathBuf::as_path))?;
+        for c in self.clients() {
+            there(&format!("{}: key_file", c.what), c.key_file.map_or(Path::new(""), PathBuf::as_path))?;
         }
         self.ways()?;
         Ok(lines)
@@ -167,17 +161,18 @@ impl Configuration {
 }
 
 impl Hub {
-    /// Its client for one agent.
-    pub fn client(&self, client: Option<&String>, key_file: Option<&PathBuf>, kid: Option<&String>) -> anyhow::Result<hub::Client> {
+    /// The way to it of one agent.
+    pub fn client(&self, of: &AgentClient<'_>) -> anyhow::Result<hub::Client> {
+        let missing = |field: &str| format!("{}: `{field}` says how the hub's roster knows it", of.what);
         let settings = hub::Settings {
             url: self.url.clone(),
-            client: client.context("`client` says how the hub's roster calls this agent")?.clone(),
-            key_file: key_file.context("`key_file` is that client's private key")?.clone(),
-            kid: kid.cloned(),
+            client: of.client.with_context(|| missing("client"))?.clone(),
+            key_file: of.key_file.with_context(|| missing("key_file"))?.clone(),
+            kid: of.kid.cloned(),
             issuer: self.issuer.clone(),
             ca_file: self.ca_file.clone(),
             deadline: Duration::from_secs(self.deadline_seconds),
         };
-        Ok(hub::Client::new(&settings)?)
+        hub::Client::new(&settings).with_context(|| of.what.clone())
     }
 }

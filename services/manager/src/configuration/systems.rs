@@ -102,7 +102,28 @@ pub(super) fn positive(spans: &[(&str, u64)]) -> anyhow::Result<()> {
     }
 }
 
+/// An agent as the hub's roster is to know it.
+pub struct AgentClient<'a> {
+    /// What it looks at, in words.
+    pub what: String,
+    /// The sites that it speaks of.
+    pub sites: &'a [String],
+    /// Its client at the hub.
+    pub client: Option<&'a String>,
+    /// That client's private key.
+    pub key_file: Option<&'a PathBuf>,
+    /// The key's id; absent = its thumbprint.
+    pub kid: Option<&'a String>,
+}
+
 impl Slurm {
+    /// Its agent, as the hub's roster is to know it.
+    pub fn agent_client(&self) -> AgentClient<'_> {
+        let what = format!("slurm of {}", self.site);
+        let (client, key_file, kid) = (self.client.as_ref(), self.key_file.as_ref(), self.kid.as_ref());
+        AgentClient { what, sites: std::slice::from_ref(&self.site), client, key_file, kid }
+    }
+
     /// Relative paths count from the file.
     pub(super) fn rebase(&mut self, base: &Path) {
         self.jwt_file = base.join(&self.jwt_file);
@@ -125,6 +146,13 @@ impl Slurm {
 }
 
 impl Netbox {
+    /// Its agent, as the hub's roster is to know it.
+    pub fn agent_client(&self) -> AgentClient<'_> {
+        let what = format!("netbox {}", self.instance);
+        let (client, key_file, kid) = (self.client.as_ref(), self.key_file.as_ref(), self.kid.as_ref());
+        AgentClient { what, sites: &self.sites, client, key_file, kid }
+    }
+
     /// Relative paths count from the file.
     pub(super) fn rebase(&mut self, base: &Path) {
         self.token_file = base.join(&self.token_file);
