@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 /// The API of one hub.
 pub struct Api {
     context: Context,
+    /// Nothing is said beside data.
+    quiet: bool,
     client: reqwest::Client,
     token: RefCell<Option<String>>,
 }
@@ -31,7 +33,7 @@ pub struct Answer {
 
 impl Api {
     /// Nothing is sent yet.
-    pub fn new(context: Context) -> Result<Self, Failure> {
+    pub fn new(context: Context, quiet: bool) -> Result<Self, Failure> {
         let bad = |e: String| Failure::usage(format!("{}: {e}", context.url));
         safe_way(&context.url).map_err(Failure::usage)?;
         let mut builder = reqwest::Client::builder().timeout(LIMIT).no_proxy().redirect(reqwest::redirect::Policy::none());
@@ -43,7 +45,7 @@ impl Api {
             builder = builder.tls_certs_only(authorities);
         }
         let client = builder.build().map_err(|e| Failure::error(e.to_string()))?;
-        Ok(Self { context, client, token: RefCell::new(None) })
+        Ok(Self { context, quiet, client, token: RefCell::new(None) })
     }
 
     fn url(&self, path: &str) -> String {
@@ -57,7 +59,9 @@ impl Api {
             match self.look(segments, query, left).await {
                 // The hub says when to ask again; it did not refuse.
                 Err(Failure { later: Some(after), text, .. }) if started.elapsed().saturating_add(after) < LIMIT => {
-                    eprintln!("{text}; again in {} s", after.as_secs());
+                    if !self.quiet {
+                        eprintln!("{text}; again in {} s", after.as_secs());
+                    }
                     tokio::time::sleep(after).await;
                     left = LIMIT.saturating_sub(started.elapsed());
                 }

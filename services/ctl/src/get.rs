@@ -1,12 +1,13 @@
 //! Looking: lists, one device, why, timeline, history.
 
 use crate::api::Api;
-use crate::exit::{Failure, PENDING};
+use crate::exit::Failure;
 use crate::output::{Form, Output, field, print};
 use clap::{ArgMatches, parser::ValueSource};
 use serde_json::Value;
 
-fn text<'m>(m: &'m ArgMatches, name: &str) -> Option<&'m String> {
+/// An argument.
+pub fn text<'m>(m: &'m ArgMatches, name: &str) -> Option<&'m String> {
     m.get_one::<String>(name)
 }
 
@@ -28,7 +29,7 @@ pub async fn get(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
         "devices" => devices(api, m, output).await,
         "conditions" => conditions(api, m, output).await,
         "operations" => operations(api, m, output).await,
-        "attention" => attention(api, m, output).await,
+        "attention" => crate::attention::list(api, m, output).await,
         "denials" => denials(api, m, output).await,
         "configs" => crate::configs::get(api, m.get_one::<String>("site"), output).await,
         "orphans" => orphans(api, m, output).await,
@@ -47,7 +48,7 @@ fn only(m: &ArgMatches, takes: &[&str]) -> Result<(), Failure> {
 }
 
 /// Every page up to `--max` lines, as one body.
-async fn all(api: &Api, list: &[&str], mut query: Vec<(&str, String)>, max: u32, output: &Output) -> Result<Value, Failure> {
+pub async fn all(api: &Api, list: &[&str], mut query: Vec<(&str, String)>, max: u32, output: &Output) -> Result<Value, Failure> {
     let mut items: Vec<Value> = Vec::new();
     query.push(("limit", max.min(500).to_string()));
     let mut page = query.clone();
@@ -71,16 +72,18 @@ async fn all(api: &Api, list: &[&str], mut query: Vec<(&str, String)>, max: u32,
     Ok(body)
 }
 
-fn items(body: &Value) -> impl Iterator<Item = &Value> {
+/// The lines of a list.
+pub fn items(body: &Value) -> impl Iterator<Item = &Value> {
     body["items"].as_array().into_iter().flatten()
 }
 
-fn max(m: &ArgMatches) -> u32 {
+/// Lines at most.
+pub fn max(m: &ArgMatches) -> u32 {
     m.get_one::<u32>("max").copied().unwrap_or(500)
 }
 
 /// `--site` and `--filter` as one filter.
-fn filter(m: &ArgMatches) -> String {
+pub fn filter(m: &ArgMatches) -> String {
     let site = text(m, "site").map(|s| format!("site = \"{s}\""));
     let filter = text(m, "filter").filter(|f| !f.trim().is_empty()).map(|f| format!("({f})"));
     site.into_iter().chain(filter).collect::<Vec<_>>().join(" AND ")
@@ -119,7 +122,7 @@ async fn devices(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failu
 }
 
 /// Staleness is visible.
-fn say_age(body: &Value, output: &Output) {
+pub fn say_age(body: &Value, output: &Output) {
     let stale: Vec<_> = body["meta"]["sources"]
         .as_array()
         .into_iter()
@@ -158,46 +161,6 @@ async fn operations(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Fa
     }
     let row = |o: &Value| ["id", "name", "verb", "state", "started_at", "by", "reason", "message"].iter().map(|f| field(o, f)).collect();
     output.table(&["id", "device", "verb", "state", "started", "by", "reason", "message"], items(&body).map(row).collect())
-}
-
-async fn attention(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
-    let body = all(api, &["attention"], vec![("filter", filter(m))], max(m), output).await?;
-    if output.whole(&body)? {
-        return Ok(());
-    }
-    let row = |a: &Value| match output.form {
-        // What `acknowledge` takes.
-        Form::Name => vec![field(a, "id")],
-        form => {
-            let mut row: Vec<_> = ["name", "item", "since", "owner", "acknowledged.by", "why"].iter().map(|f| field(a, f)).collect();
-            if form == Form::Wide {
-                row.extend([helps(a), field(a, "id")]);
-            }
-            row
-        }
-    };
-    let headers = ["device", "item", "since", "owner", "acknowledged", "why", "ways out", "id"];
-    output.table(&headers[..if output.form == Form::Wide { 8 } else { 6 }], items(&body).map(row).collect())?;
-    say_age(&body, output);
-    Ok(())
-}
-
-fn helps(a: &Value) -> String {
-    a["ways_out"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
-}
-
-/// `acknowledge`.
-pub async fn acknowledge(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {
-    let item = text(m, "item").cloned().unwrap_or_default();
-    let reason = serde_json::json!({"reason": text(m, "reason")});
-    let answer = api.post(&["attention", &item, "acknowledge"], &reason, &[]).await?;
-    if answer.status == reqwest::StatusCode::ACCEPTED {
-        return Err(Failure::new(PENDING, format!("pending  {item}  not decided yet; `fmctl get attention` shows when it is")));
-    }
-    if output.whole(&answer.body)? {
-        return Ok(());
-    }
-    output.table(&["id", "version"], vec![vec![field(&answer.body, "id"), field(&answer.body, "version")]])
 }
 
 async fn denials(api: &Api, m: &ArgMatches, output: &Output) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ mod admin;
 mod api;
 mod apply;
 mod args;
+mod attention;
 mod baseline;
 mod configs;
 mod context;
@@ -45,7 +46,7 @@ async fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         Some(("completion", m)) => args::completion(m),
         Some(("version", _)) => output::print(&format!("fmctl {}\n", env!("CARGO_PKG_VERSION"))),
         Some((name, m)) => {
-            let api = api::Api::new(context::Context::load(matches)?)?;
+            let api = api::Api::new(context::Context::load(matches)?, output.quiet)?;
             match name {
                 "get" => get::get(&api, m, &output).await,
                 "describe" => get::describe(&api, m, &output).await,
@@ -56,7 +57,7 @@ async fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
                 "apply" => apply::apply(&api, m, &output).await,
                 "projections" => admin::projections(&api, m, &output).await,
                 "parked" => admin::parked(&api, m, &output).await,
-                "acknowledge" => get::acknowledge(&api, m, &output).await,
+                "acknowledge" => attention::acknowledge(&api, m, &output).await,
                 "whoami" => access::whoami(&api, &output).await,
                 "auth" => access::auth(&api, m, &output).await,
                 "wait" => wait::wait(&api, m, &output).await,
