@@ -29,6 +29,29 @@ pub struct Answer {
     pub headers: reqwest::header::HeaderMap,
 }
 
+/// Asks a token endpoint as a client that proves itself by an assertion (RFC 7523).
+pub async fn ask_token(http: &reqwest::Client, url: &str, assertion: &str) -> reqwest::Result<reqwest::Response> {
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+        ("client_assertion", assertion),
+    ];
+    http.post(format!("{url}/oauth/token")).form(&form).send().await
+}
+
+/// An assertion of `client` for `issuer`, good for a minute and once.
+pub fn assertion(client: &str, issuer: &str, kid: &str, pem: &[u8]) -> anyhow::Result<String> {
+    let now = jsonwebtoken::get_current_timestamp();
+    let claims = json!({"iss": client, "sub": client, "aud": issuer, "iat": now, "exp": now + 60, "jti": uuid::Uuid::new_v4().to_string()});
+    let header = Header { kid: Some(kid.to_owned()), ..Header::new(Algorithm::ES256) };
+    Ok(jsonwebtoken::encode(&header, &claims, &EncodingKey::from_ec_pem(pem)?)?)
+}
+
+/// As a parameter of a URL.
+pub fn encoded(text: &str) -> String {
+    text.bytes().map(|b| if b.is_ascii_alphanumeric() { (b as char).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
 impl Api {
     /// As the client of a context file that `fmctl` reads.
     pub async fn from_context(file: &Path) -> anyhow::Result<Self> {
@@ -38,16 +61,8 @@ impl Api {
         let (url, client, kid) = (get("url")?, get("client")?, get("kid")?);
         let pem = std::fs::read(file.parent().unwrap_or(Path::new(".")).join(get("key")?))?;
         let http = client_of()?;
-        let now = jsonwebtoken::get_current_timestamp();
-        let claims = json!({"iss": client, "sub": client, "aud": format!("{url}/dev"), "iat": now, "exp": now + 60, "jti": uuid::Uuid::new_v4().to_string()});
-        let header = Header { kid: Some(kid), ..Header::new(Algorithm::ES256) };
-        let assertion = jsonwebtoken::encode(&header, &claims, &EncodingKey::from_ec_pem(&pem)?)?;
-        let form = [
-            ("grant_type", "client_credentials"),
-            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
-            ("client_assertion", &assertion),
-        ];
-        let answer: Value = http.post(format!("{url}/oauth/token")).form(&form).send().await?.json().await?;
+        let assertion = assertion(&client, &format!("{url}/dev"), &kid, &pem)?;
+        let answer: Value = ask_token(&http, &url, &assertion).await?.json().await?;
         let Some(token) = answer["access_token"].as_str() else { bail!("no token: {answer}") };
         Ok(Self { url, client: http, token: token.to_owned() })
     }

@@ -12,7 +12,7 @@ mod running;
 mod simulated;
 mod waiting;
 
-pub use api::{Answer, Api};
+pub use api::{Answer, Api, ask_token, assertion, encoded};
 pub use pair::{Pair, Place, Rhythm, World, free_port};
 pub use running::{Running, binary};
 pub use simulated::configure;

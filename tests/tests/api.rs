@@ -285,12 +285,7 @@ async fn an_assertion_counts_once_and_only_for_this_hub() {
 }
 
 async fn send(url: &str, assertion: &str) -> (u16, Value) {
-    let form = [
-        ("grant_type", "client_credentials"),
-        ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
-        ("client_assertion", assertion),
-    ];
-    let answer = reqwest::Client::new().post(format!("{url}/oauth/token")).form(&form).send().await.unwrap();
+    let answer = fleet_tests::ask_token(&reqwest::Client::new(), url, assertion).await.unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 

@@ -1,13 +1,9 @@
 //! Lists as a stranger asks them: filters, orders, pages, fields, counts.
 
 use crate::api::{Bed, bed};
+use fleet_tests::encoded;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-
-/// As a parameter.
-fn encoded(text: &str) -> String {
-    text.bytes().map(|b| if b.is_ascii_alphanumeric() { (b as char).to_string() } else { format!("%{b:02X}") }).collect()
-}
 
 async fn list(bed: &Bed, path: &str, filter: &str) -> Vec<Value> {
     bed.api.all(&format!("{path}?filter={}", encoded(filter))).await.unwrap()

@@ -1,7 +1,9 @@
 //! Who asks too often is told when to come again, on every route that takes a token, and holds up nobody else.
 
-use fleet_tests::{Api, Pair, Rhythm, World, crypto};
+use fleet_hub::access::public_jwk;
+use fleet_tests::{Api, Pair, Rhythm, World, ask_token, assertion, crypto};
 use reqwest::{Method, StatusCode};
+use std::path::Path;
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,7 +35,7 @@ async fn a_client_that_asks_too_often_is_held_up_alone_and_everywhere() {
         assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
     }
     let (client, key) = ("slurm-agent-sim1", folder.path().join("satellite/slurm-agent-sim1.pem"));
-    let refused = token_refused(&pair.url, client, &std::fs::read(&key).unwrap()).await;
+    let refused = token_refused(&pair.url, client, &key).await;
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS, "a token");
     assert!(refused.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
     // As a client of OAuth reads it.
@@ -42,22 +44,12 @@ async fn a_client_that_asks_too_often_is_held_up_alone_and_everywhere() {
 }
 
 /// Asks for tokens until none is given.
-async fn token_refused(url: &str, client: &str, pem: &[u8]) -> reqwest::Response {
-    let key = jsonwebtoken::EncodingKey::from_ec_pem(pem).unwrap();
-    let jwk = jsonwebtoken::jwk::Jwk::from_encoding_key(&key, jsonwebtoken::Algorithm::ES256).unwrap();
-    let kid = jwk.thumbprint(jsonwebtoken::jwk::ThumbprintHash::SHA256).unwrap();
-    let header = jsonwebtoken::Header { kid: Some(kid), ..jsonwebtoken::Header::new(jsonwebtoken::Algorithm::ES256) };
+async fn token_refused(url: &str, client: &str, key: &Path) -> reqwest::Response {
+    let (pem, public) = (std::fs::read(key).unwrap(), public_jwk(&std::fs::read_to_string(key).unwrap()).unwrap());
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     for _ in 0..1000 {
-        let now = jsonwebtoken::get_current_timestamp();
-        let claims = serde_json::json!({"iss": client, "sub": client, "aud": url, "iat": now, "exp": now + 60, "jti": uuid::Uuid::new_v4().to_string()});
-        let assertion = jsonwebtoken::encode(&header, &claims, &key).unwrap();
-        let form = [
-            ("grant_type", "client_credentials"),
-            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
-            ("client_assertion", &assertion),
-        ];
-        let answer = http.post(format!("{url}/oauth/token")).form(&form).send().await.unwrap();
+        let assertion = assertion(client, url, public["kid"].as_str().unwrap(), &pem).unwrap();
+        let answer = ask_token(&http, url, &assertion).await.unwrap();
         if answer.status() != StatusCode::OK {
             return answer;
         }

@@ -5,7 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 fn encoded(time: &Value) -> String {
-    time.as_str().unwrap().replace('+', "%2B").replace(':', "%3A")
+    fleet_tests::encoded(time.as_str().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -147,6 +147,7 @@ async fn controller_down(story: &Story, cluster: &Cluster, device: &str) {
             break;
         }
         assert!(killed.elapsed() < PATIENCE, "{site}: {:?}", samples.last().map(|s| (&s.fault, &s.status, &s.reason)));
+        // What is sampled has no event to await; a client may ask 200 times a second.
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     // What was said counts until three intervals have passed since the last complete look began.

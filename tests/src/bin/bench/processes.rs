@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+const PATIENCE: Duration = Duration::from_secs(300);
+
 pub async fn measure(folder: &Path, table: &mut Table) {
     replay(folder, table);
     start(folder, table).await;
@@ -33,6 +35,8 @@ async fn start(folder: &Path, table: &mut Table) {
         match Api::from_context(&folder.join("fmctl.toml")).await {
             Ok(api) if api.url == url => break api,
             _ if child.try_wait().unwrap().is_some() => panic!("the process ended"),
+            _ if started.elapsed() > PATIENCE => panic!("the process does not serve"),
+            // Often enough for what is measured.
             _ => tokio::time::sleep(Duration::from_millis(2)).await,
         }
     };
@@ -40,6 +44,7 @@ async fn start(folder: &Path, table: &mut Table) {
     let serving = started.elapsed();
     let open = reqwest::Client::builder().no_proxy().build().unwrap();
     while open.get(format!("{url}/readyz")).send().await.is_ok_and(|r| !r.status().is_success()) {
+        assert!(started.elapsed() < PATIENCE, "the process does not lead");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let leading = started.elapsed();

@@ -3,7 +3,7 @@
 use crate::bed::{Bed, device, name};
 use crate::table::{Spread, Table, at_least, at_most, short};
 use fleet_schemas::StreamId;
-use fleet_tests::Api;
+use fleet_tests::{Api, encoded};
 use std::time::{Duration, Instant};
 
 const SAMPLES: u64 = 2000;
@@ -59,11 +59,6 @@ async fn filters(api: &Api, devices: u64, table: &mut Table) {
         let verdict = at_most(spread.at(0.5), Duration::from_millis(1));
         table.row(&format!("list 50 with `{what}` over HTTP"), "p50 ≤ 1 ms", spread.text(), verdict);
     }
-}
-
-/// As a parameter.
-fn encoded(text: &str) -> String {
-    text.bytes().map(|b| if b.is_ascii_alphanumeric() { (b as char).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
 /// A page in the middle of the list, by key and by OFFSET.
