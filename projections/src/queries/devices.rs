@@ -181,22 +181,24 @@ async fn listed(db: &Db, mut q: QueryBuilder<Sqlite>) -> Result<Vec<Listed>, Err
 
 pub(super) fn by_id(site: &str, ids: &[DeviceId]) -> QueryBuilder<Sqlite> {
     // The site does not choose the index: the ids do.
-    let mut q = QueryBuilder::new("SELECT id, name, slurm_node FROM device WHERE +site = ");
-    q.push_bind(site.to_owned()).push(" AND id IN (");
-    let mut list = q.separated(", ");
-    for id in ids {
-        list.push_bind(id.0.as_bytes().to_vec());
-    }
-    q.push(")");
-    q
+    among("+site", site, "id", ids.iter().map(|id| id.0.as_bytes().to_vec()))
 }
 
 pub(super) fn by_name(site: &str, names: &[&str]) -> QueryBuilder<Sqlite> {
-    let mut q = QueryBuilder::new("SELECT id, name, slurm_node FROM device WHERE site = ");
-    q.push_bind(site.to_owned()).push(" AND name IN (");
+    among("site", site, "name", names.iter().map(|name| (*name).to_owned()))
+}
+
+fn among<'q, T: sqlx::Encode<'q, Sqlite> + sqlx::Type<Sqlite> + 'q>(
+    at: &str,
+    site: &str,
+    column: &str,
+    values: impl Iterator<Item = T>,
+) -> QueryBuilder<Sqlite> {
+    let mut q = QueryBuilder::new(format!("SELECT id, name, slurm_node FROM device WHERE {at} = "));
+    q.push_bind(site.to_owned()).push(format!(" AND {column} IN ("));
     let mut list = q.separated(", ");
-    for name in names {
-        list.push_bind((*name).to_owned());
+    for value in values {
+        list.push_bind(value);
     }
     q.push(")");
     q

@@ -1,12 +1,12 @@
 //! A device: what is known of it, and what follows.
 
 pub(crate) mod claims;
+mod condition_set;
 mod conditions;
 mod decide;
 mod drain;
 mod evolve;
 mod expire;
-mod held;
 mod netbox;
 mod observe;
 mod plan;
@@ -15,11 +15,11 @@ mod step;
 mod verbs;
 
 pub use claims::{Grant, heed, react};
+pub use condition_set::Conditions;
 pub use decide::decide;
 pub use drain::{Drain, instruction};
 pub use evolve::evolve;
 pub use expire::{expire, next_wait, source_of};
-pub use held::Conditions;
 pub use observe::observe;
 pub use plan::plan;
 pub use state::{Acknowledged, Attention, Condition, Device, Hold, Operation, Task, TaskState, WaitState};
