@@ -1,10 +1,10 @@
-//! What every provider must pass. A provider's tests say `fleet_log::conformance!(open)`, where `open(name)` returns
-//! a future of an [`Opener`]: a store of its own for the test `name`, which can be opened again.
+//! What every provider must pass. A provider's tests say `fleet_log::conformance!(open)`, where `open(name)` returns an [`Opener`]: a
+//! store of its own for the test `name`, which can be opened again; or none, where there is nothing to test on.
 
 use crate::port::{
     AppendError, Cleanup, Durability, Error, EventLog, Fut, Item, Offset, ReadFault, Reader, Record, TopicPartition, TopicSpec,
 };
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// Opens the same store, again and again; the one before is dropped by then.
 pub type Opener = Box<dyn Fn() -> Fut<'static, Arc<dyn EventLog>> + Send + Sync>;
@@ -19,14 +19,18 @@ macro_rules! conformance {
     };
     ($open:path; $($case:ident),*) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $case() { $crate::conformance::$case($open(stringify!($case))).await }
+        async fn $case() {
+            if let Some(open) = $open(stringify!($case)) {
+                $crate::conformance::$case(open).await;
+            }
+        }
     )* };
 }
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn topic(name: &str, partitions: u32) -> TopicSpec {
-    TopicSpec { name: name.into(), partitions, cleanup: Cleanup::Delete, durability: Durability::Full }
+    TopicSpec { name: name.into(), partitions, cleanup: Cleanup::Delete, durability: Durability::Full, retention: None, settings: BTreeMap::new() }
 }
 
 fn at(partition: u32) -> TopicPartition {
@@ -108,7 +112,7 @@ pub async fn partitions_do_not_block_each_other(open: Opener) {
     accept(log.append(at(2), vec![record("two")]).await);
     let mut reader = log.read(&[(at(0), 7), (at(1), 0), (at(2), 0)]);
     let (mut faults, mut records, mut ends) = (0, 0, 0);
-    while ends < 2 {
+    while ends < 2 || faults < 1 {
         match next(reader.as_mut()).await {
             Ok(Item::Record(_)) => records += 1,
             Ok(Item::End { .. }) => ends += 1,
@@ -150,7 +154,8 @@ pub async fn ensure_creates_and_verifies(open: Opener) {
     accept(log.ensure(&[topic("conformance.v1", 2)]).await);
     let refused = log.ensure(&[topic("conformance-other.v1", 1), topic("conformance.v1", 3)]).await;
     let Err(Error::Differs { topic: name, what, found, wanted }) = refused else { panic!("{refused:?}") };
-    assert_eq!((name.as_str(), what, found.as_str(), wanted.as_str()), ("conformance.v1", "partition count", "2", "3"));
+    assert!(name.ends_with("conformance.v1"), "{name}");
+    assert_eq!((what.as_str(), found.as_str(), wanted.as_str()), ("partition count", "2", "3"));
     assert!(log.bounds(TopicPartition::new("conformance-other.v1", 0)).await.is_err(), "nothing may be changed by a refused ensure");
 }
 

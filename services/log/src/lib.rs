@@ -1,7 +1,8 @@
-//! The log: the [`EventLog`] port with its promises, the suite that every provider must pass ([`conformance`]), the embedded
-//! provider ([`sqlite`]) and a wrapper that injects faults ([`Unreliable`]). Bytes and offsets only; no domain word.
+//! The log: the [`EventLog`] port with its promises, the suite that every provider must pass ([`conformance`]), the providers
+//! ([`sqlite`] embedded, [`kafka`] in production) and a wrapper that injects faults ([`Unreliable`]). Bytes and offsets only; no domain word.
 
 pub mod conformance;
+pub mod kafka;
 mod port;
 pub mod sqlite;
 mod unreliable;

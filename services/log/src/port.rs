@@ -1,7 +1,7 @@
 //! The port, and what a provider promises. The promises are weak on purpose: they are what Kafka can keep.
 
 use bytes::Bytes;
-use std::{fmt, future::Future, ops::Range, pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, fmt, future::Future, ops::Range, pin::Pin, sync::Arc, time::Duration};
 
 /// A boxed future, so that the port is object safe.
 pub type Fut<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -87,6 +87,11 @@ pub struct TopicSpec {
     pub cleanup: Cleanup,
     /// Durability of an append.
     pub durability: Durability,
+    /// How long a record is kept where the provider lets go of old ones by itself (the embedded one does not: its owner trims). `None` =
+    /// for ever.
+    pub retention: Option<Duration>,
+    /// What else the provider must be told, as it names it: topic configurations of Kafka's. The embedded one has no use for them.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// Why an operation on the log as a whole failed.
@@ -98,11 +103,17 @@ pub enum Error {
         /// The topic.
         topic: String,
         /// The property.
-        what: &'static str,
+        what: String,
         /// As it is.
         found: String,
         /// As it must be.
         wanted: String,
+    },
+    /// It is not there, and whoever asked may not make it.
+    #[error("topic {topic} is not there: `fleet-manager topics apply` makes it")]
+    Missing {
+        /// The topic.
+        topic: String,
     },
     /// No such partition.
     #[error("no partition {0}")]

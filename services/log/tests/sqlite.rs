@@ -3,21 +3,21 @@
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
 use fleet_log::{AppendError, Cleanup, Durability, Error, EventLog, Faults, Item, Record, TopicPartition, TopicSpec, Unreliable, sqlite};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use tempfile::TempDir;
 
-fn open(_: &'static str) -> fleet_log::conformance::Opener {
+fn open(_: &'static str) -> Option<fleet_log::conformance::Opener> {
     let folder = Arc::new(TempDir::new().unwrap());
-    Box::new(move || {
+    Some(Box::new(move || {
         let folder = folder.clone();
         Box::pin(async move { Arc::new(sqlite::SqliteLog::open(folder.path()).unwrap()) as Arc<dyn EventLog> })
-    })
+    }))
 }
 
 fleet_log::conformance!(open);
 
 fn topic(partitions: u32) -> TopicSpec {
-    TopicSpec { name: "t".into(), partitions, cleanup: Cleanup::Delete, durability: Durability::Full }
+    TopicSpec { name: "t".into(), partitions, cleanup: Cleanup::Delete, durability: Durability::Full, retention: None, settings: BTreeMap::new() }
 }
 
 fn record(size: usize) -> Record {

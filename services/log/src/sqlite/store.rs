@@ -135,7 +135,7 @@ pub(super) fn ensure(connection: &mut Connection, topics: &[TopicSpec]) -> Resul
 }
 
 fn differs(topic: &TopicSpec, what: &'static str, found: String, wanted: String) -> Result<(), Error> {
-    if found == wanted { Ok(()) } else { Err(Error::Differs { topic: topic.name.to_string(), what, found, wanted }) }
+    if found == wanted { Ok(()) } else { Err(Error::Differs { topic: topic.name.to_string(), what: what.to_owned(), found, wanted }) }
 }
 
 fn make(transaction: &rusqlite::Transaction<'_>, topic: &TopicSpec) -> rusqlite::Result<()> {
