@@ -9,6 +9,8 @@ pub const COMMANDS: &str = "commands.v1";
 pub const OBSERVATIONS: &str = "observations.v1";
 /// The truth: decider → everyone.
 pub const JOURNAL: &str = "journal.v1";
+/// That hubs live, and what they lead: hub → hubs. Only where several share the work.
+pub const LEASES: &str = "leases.v1";
 /// Input that could not be decoded or decided.
 pub const PARKED: &str = "parked.v1";
 
@@ -18,19 +20,24 @@ pub const PARKED: &str = "parked.v1";
 pub struct Topic {
     /// Partitions where the log is Kafka. Part of the contract.
     pub partitions: u32,
-    /// Partitions where the log is embedded. Part of the contract.
+    /// Partitions where the log is embedded. Part of the contract. 0 = not there.
+    #[serde(default)]
     pub partitions_embedded: u32,
     /// `delete` or `compact`.
     pub cleanup: String,
     /// Hours a record is kept; 0 = for ever.
     pub retention_hours: u64,
     /// The same where the log is embedded.
+    #[serde(default)]
     pub retention_hours_embedded: u64,
     /// MiB a partition may hold where the log is embedded; 0 = no limit.
     #[serde(default)]
     pub retention_mib_embedded: u64,
     /// Whether an embedded append is synced before it is acknowledged (`full`), or may ride on a later sync (`awaited`).
     pub durability: String,
+    /// Topic configurations of Kafka's beyond those that every topic has.
+    #[serde(default)]
+    pub kafka: BTreeMap<String, String>,
     /// Who writes, who reads.
     pub flow: String,
 }
@@ -116,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_declared_topics_parse() {
-        for topic in [COMMANDS, OBSERVATIONS, JOURNAL, PARKED] {
+        for topic in [COMMANDS, OBSERVATIONS, JOURNAL, LEASES, PARKED] {
             assert!(declared().topic.contains_key(topic), "{topic}");
         }
     }

@@ -8,6 +8,7 @@ macro_rules! every_record {
     ($f:ident) => {
         $f!(
             Genesis,
+            Lease,
             Claim,
             Decision,
             Progress,

@@ -2,9 +2,9 @@
 
 use crate::ledger::Remembered;
 use fleet_log::{AppendError, Fut};
-use fleet_schemas::{Command, CommandId, Decision, Hash, OperationId, Outcome};
+use fleet_schemas::{Command, CommandId, Decision, Hash, OperationId, Outcome, StreamId};
 use std::{collections::HashMap, sync::Arc, sync::Mutex, time::Duration};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,10 +32,16 @@ pub enum AskError {
 type Waiter = (Hash, oneshot::Sender<Result<Answer, AskError>>);
 
 /// Who waits for which command.
-#[derive(Default)]
 pub struct Outcomes {
     waiting: Mutex<HashMap<CommandId, Vec<Waiter>>>,
+    /// Of each partition: commands that somebody has begun to wait for. A repeat of one leaves no record when another hub leads.
+    asked: Vec<Asked>,
 }
+
+type Asked = (mpsc::Sender<(CommandId, StreamId)>, Mutex<Option<mpsc::Receiver<(CommandId, StreamId)>>>);
+
+/// Commands that the loop of a partition has not looked up yet, the most: one that is not looked up is told nothing, and asks again.
+const UNSEEN: usize = 4096;
 
 /// SHA-256 of what a command asks: everything but its id, its times and its trace.
 pub(crate) fn hash(command: &Command) -> Hash {
@@ -46,14 +52,33 @@ pub(crate) fn hash(command: &Command) -> Hash {
 }
 
 impl Outcomes {
+    /// Of so many partitions.
+    pub(crate) fn new(partitions: u32) -> Self {
+        let asked = |_| {
+            let (tell, told) = mpsc::channel(UNSEEN);
+            (tell, Mutex::new(Some(told)))
+        };
+        Self { waiting: Mutex::default(), asked: (0..partitions).map(asked).collect() }
+    }
+
     /// Waits for `command`; to be called before it is appended.
-    pub fn wait(&self, command: CommandId, ask_hash: Hash) -> oneshot::Receiver<Result<Answer, AskError>> {
+    pub(crate) fn wait(&self, command: &Command, partition: u32) -> oneshot::Receiver<Result<Answer, AskError>> {
         let (tell, told) = oneshot::channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(|e| e.into_inner());
-        let waiters = waiting.entry(command).or_default();
+        let waiters = waiting.entry(command.id).or_default();
         waiters.retain(|(_, tell)| !tell.is_closed());
-        waiters.push((ask_hash, tell));
+        waiters.push((hash(command), tell));
+        drop(waiting);
+        if let Some((asked, _)) = self.asked.get(partition as usize) {
+            // Full: the loop is behind; the decision itself, or the next repeat, tells.
+            let _ = asked.try_send((command.id, command.stream.clone()));
+        }
         told
+    }
+
+    /// What somebody has begun to wait for in `partition`: for its loop alone.
+    pub(crate) fn asked(&self, partition: u32) -> Option<mpsc::Receiver<(CommandId, StreamId)>> {
+        self.asked.get(partition as usize)?.1.lock().unwrap_or_else(|e| e.into_inner()).take()
     }
 
     /// A decision was read back, or found in memory.

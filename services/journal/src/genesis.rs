@@ -40,3 +40,15 @@ async fn genesis_of(log: &dyn EventLog, at: &TopicPartition) -> Result<Option<Jo
         Err(e) => Err(fleet_log::Error::Io(e.to_string())),
     }
 }
+
+/// The journal that stands in the log, if it was founded whole.
+pub async fn journal_of(log: &dyn EventLog, topics: &Topics) -> Result<Option<JournalId>, fleet_log::Error> {
+    let mut found = None;
+    for partition in 0..topics.partitions {
+        match genesis_of(log, &topics.at(names::JOURNAL, partition)).await? {
+            Some(journal) => found.get_or_insert(journal),
+            None => return Ok(None),
+        };
+    }
+    Ok(found)
+}

@@ -7,6 +7,7 @@
 mod ask;
 mod clock;
 mod genesis;
+mod leases;
 mod ledger;
 mod park;
 mod partition;
@@ -19,7 +20,8 @@ mod topics;
 
 pub use ask::{Answer, AskError, Outcomes};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use genesis::found;
+pub use genesis::{found, journal_of};
+pub use leases::{Hubs, Turns};
 pub use ledger::{Applied, Ledger, Remembered, Stream};
 pub use partition::{Phase, Stats, Status};
 pub use reactor::Positions;
@@ -27,7 +29,7 @@ pub use rules::Rules;
 pub use topics::Topics;
 
 use fleet_lifecycle::Reference;
-use fleet_log::{AppendError, EventLog, Fut, Record};
+use fleet_log::{AppendError, EventLog, Fut, Record, TopicPartition};
 use fleet_schemas::{BootId, Command, Micros, Observation, SECOND, encode, topics as names};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
@@ -50,13 +52,24 @@ pub struct Config {
     /// By how much the clock may run ahead of the machine's own count of time between two rounds of a loop. More means that the process
     /// was paused or the clock was set: the leader steps down and claims anew, since it may have been overtaken and knows of no silence.
     pub jump: Micros,
+    /// This hub among others; absent where it is alone, and leads everything.
+    pub hubs: Option<Hubs>,
 }
 
 impl Config {
     /// With the system's clock, the deciders' rules, and the usual patience.
     pub fn new(log: Arc<dyn EventLog>, topics: Topics) -> Self {
         let (clock, rules) = (Arc::new(SystemClock), Rules::default());
-        Self { log, topics, clock, read_back: Duration::from_secs(10), rules, jump: 30 * SECOND }
+        Self { log, topics, clock, read_back: Duration::from_secs(10), rules, jump: 30 * SECOND, hubs: None }
+    }
+
+    /// Appends, and waits no longer than a read-back may take: then nobody can say whether it is stored.
+    pub(crate) fn append(&self, at: TopicPartition, records: Vec<Record>) -> Fut<'static, Result<(), AppendError>> {
+        let (appended, patience) = (self.log.append(at, records), self.read_back);
+        Box::pin(async move {
+            let late = || AppendError::Unknown(format!("the log did not acknowledge within {} s", patience.as_secs()));
+            tokio::time::timeout(patience, appended).await.unwrap_or_else(|_| Err(late()))
+        })
     }
 }
 
@@ -66,33 +79,44 @@ pub struct Journal {
     outcomes: Arc<Outcomes>,
     reference: watch::Receiver<Arc<Reference>>,
     statuses: Vec<watch::Receiver<Status>>,
+    turns: watch::Receiver<Arc<Turns>>,
 }
 
 impl Journal {
-    /// Founds the journal where there is none, then follows and leads every partition until `cancel`. Its loops run in `tasks`; one
+    /// Founds the journal where there is none and we are alone with it, then follows and leads every partition until `cancel`. Its loops run in `tasks`; one
     /// that ends with an error or a panic must end the process, whose restart is the recovery.
     pub async fn start(
         config: Config,
         tasks: &mut JoinSet<Result<(), fleet_log::Error>>,
         cancel: CancellationToken,
     ) -> Result<Self, fleet_log::Error> {
-        found(&*config.log, &config.topics, config.clock.now()).await?;
-        let outcomes = Arc::new(Outcomes::default());
+        if config.hubs.is_none() {
+            found(&*config.log, &config.topics, config.clock.now()).await?;
+        }
+        let outcomes = Arc::new(Outcomes::new(config.topics.partitions));
         let (publish, reference) = watch::channel(Arc::new(Reference::default()));
         tasks.spawn(reference::follow(config.clone(), publish, cancel.clone()));
+        let (give, turns) = watch::channel(Arc::new(match config.hubs {
+            Some(_) => Turns::default(),
+            None => Turns::all(config.topics.partitions),
+        }));
         let mut statuses = Vec::new();
         for partition in 0..config.topics.partitions {
             let (status, seen) = watch::channel(Status::new(partition));
             statuses.push(seen);
             let boot = BootId(uuid::Uuid::new_v4());
-            tasks.spawn(partition::run(config.clone(), partition, boot, outcomes.clone(), reference.clone(), status, cancel.clone()));
+            let shared = partition::Shared { outcomes: outcomes.clone(), reference: reference.clone(), turns: turns.clone() };
+            tasks.spawn(partition::run(config.clone(), partition, boot, shared, status, cancel.clone()));
         }
-        Ok(Self { config, outcomes, reference, statuses })
+        if let Some(hub) = config.hubs.clone() {
+            tasks.spawn(leases::Leases::new(config.clone(), hub, statuses.clone(), give).run(cancel));
+        }
+        Ok(Self { config, outcomes, reference, statuses, turns })
     }
 
     /// Puts a command and waits for its decision, at most `patience`. [`AskError::Pending`] says nothing about what became of it.
     pub fn ask(&self, command: &Command, patience: Duration) -> Fut<'static, Result<Answer, AskError>> {
-        let waiter = self.outcomes.wait(command.id, ask::hash(command));
+        let waiter = self.outcomes.wait(command, command.stream.partition(self.config.topics.partitions));
         Box::pin(ask::answer(waiter, self.append(command), patience))
     }
 
@@ -108,14 +132,14 @@ impl Journal {
     fn append(&self, command: &Command) -> Fut<'static, Result<(), AppendError>> {
         let at = self.config.topics.at(names::COMMANDS, command.stream.partition(self.config.topics.partitions));
         let record = Record { key: command.stream.to_string().into(), value: encode(command).into() };
-        self.config.log.append(at, vec![record])
+        self.config.append(at, vec![record])
     }
 
     /// Appends observations; acknowledged when the log has them all.
     pub async fn observe(&self, observations: &[Observation]) -> Result<(), AppendError> {
         let mut appends = Vec::new();
         for (partition, records) in self.config.topics.spread(observations) {
-            appends.push(self.config.log.append(self.config.topics.at(names::OBSERVATIONS, partition), records));
+            appends.push(self.config.append(self.config.topics.at(names::OBSERVATIONS, partition), records));
         }
         for append in appends {
             append.await?;
@@ -129,8 +153,13 @@ impl Journal {
         let end = self.config.log.bounds(at(names::OBSERVATIONS)).await?.end;
         if let Some(status) = self.statuses.get(partition as usize) {
             let decided = |s: &Status| s.stats.observations >= end || matches!(s.phase, Phase::Stopped(_));
+            let elsewhere = |t: &Arc<Turns>| t.decided.get(&partition).is_some_and(|d| d.observations >= end);
+            let (mut here, mut there) = (status.clone(), self.turns.clone());
             // A closed channel means that the process is ending.
-            let _ = status.clone().wait_for(decided).await;
+            tokio::select! {
+                _ = here.wait_for(decided) => {}
+                Ok(_) = there.wait_for(elsewhere) => {}
+            }
         }
         Ok(self.config.log.bounds(at(names::JOURNAL)).await?.end)
     }
@@ -150,18 +179,18 @@ impl Journal {
         self.statuses.iter().map(|s| s.borrow().clone()).collect()
     }
 
-    /// Waits until every partition is led, or has stopped.
+    /// Waits until every partition is led here or read along to its end, or has stopped.
     pub async fn settled(&self) {
         for partition in 0..self.config.topics.partitions {
             self.settled_at(partition).await;
         }
     }
 
-    /// Waits until this partition is led, or has stopped; then says which.
+    /// The same of one; then says which.
     pub async fn settled_at(&self, partition: u32) -> Option<Phase> {
         let mut status = self.statuses.get(partition as usize)?.clone();
         // A closed channel means that the loop is gone; the process is ending then.
-        let settled = status.wait_for(|s| matches!(s.phase, Phase::Leading | Phase::Stopped(_))).await.ok()?;
+        let settled = status.wait_for(|s| matches!(s.phase, Phase::Leading | Phase::Standby | Phase::Stopped(_))).await.ok()?;
         Some(settled.phase.clone())
     }
 

@@ -59,7 +59,7 @@ impl Running {
         let generations = embedded::open_generations(folder, log).await?;
         generations.feed().await?;
         let positions = Arc::new(ControlPositions(generations.control().clone()));
-        journal.react(positions, &mut loops, cancel.clone()).await?;
+        journal.react(positions, &mut loops, cancel.clone());
         let hub = Hub {
             journal: journal.clone(),
             generations: generations.clone(),

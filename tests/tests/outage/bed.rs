@@ -121,7 +121,7 @@ impl Bed {
         generations.feed().await.unwrap();
         journal.settled().await;
         let positions = Arc::new(fleet_hub::ControlPositions(generations.control().clone()));
-        journal.react(positions, &mut tasks, loops.cancel.clone()).await.unwrap();
+        journal.react(positions, &mut tasks, loops.cancel.clone());
         let slurm = self.client("slurm-agent-sim1", Source::Slurm, &["device:update", "device-condition:create"]);
         let clients = Clients::new(vec![slurm, self.client("netbox-agent-sim", Source::Netbox, &["observation:create"])]).unwrap();
         let key = MasterKey::read_or_make(&self.path("master.key"), &self.path("vault.sqlite")).unwrap();

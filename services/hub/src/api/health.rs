@@ -53,7 +53,7 @@ async fn readyz(State(hub): State<Arc<Hub>>) -> Response {
     let partitions: Vec<_> = hub.journal.statuses().iter().map(partition).collect();
     let halted: Vec<_> =
         reads.progress().partitions.iter().filter_map(|(p, s)| s.stopped.clone().map(|why| json!({"partition": p, "why": why}))).collect();
-    let settled = hub.journal.statuses().iter().all(|s| matches!(s.phase, Phase::Leading | Phase::Stopped(_)));
+    let settled = hub.journal.statuses().iter().all(|s| matches!(s.phase, Phase::Leading | Phase::Standby | Phase::Stopped(_)));
     let ok = settled && lag < LAG;
     let body = json!({
         "ok": ok, "lag_seconds": (lag != Duration::MAX).then_some(lag.as_secs_f64()), "partitions": partitions, "projections_halted": halted,
@@ -64,6 +64,7 @@ async fn readyz(State(hub): State<Arc<Hub>>) -> Response {
 fn partition(s: &fleet_journal::Status) -> Value {
     let (phase, why) = match &s.phase {
         Phase::Following => ("following", None),
+        Phase::Standby => ("standby", None),
         Phase::Claiming => ("claiming", None),
         Phase::Leading => ("leading", None),
         Phase::Stopped(why) => ("stopped", Some(why)),

@@ -17,12 +17,7 @@ pub(crate) struct Claimed {
 
 /// Reads to the end, claims, and reads until the claim is met. Catching up means having read one's own claim, never "position = end".
 pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<Claimed, End> {
-    desk.status.send_modify(|s| s.phase = Phase::Following);
-    let end = end(desk).await?;
-    let mut moved = Moved::new(tail);
-    while tail.ledger.position.next < end {
-        step(desk, tail, &mut moved).await?;
-    }
+    let mut moved = catch_up(desk, tail).await?;
     let term = tail.ledger.position.term + 1;
     desk.status.send_modify(|s| s.phase = Phase::Claiming);
     let at = (desk.config.clock.now(), Instant::now());
@@ -41,6 +36,17 @@ pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<Claimed, End> 
     }
 }
 
+/// Reads up to the end that there is now.
+pub(crate) async fn catch_up(desk: &Desk, tail: &mut Tail) -> Result<Moved, End> {
+    desk.status.send_modify(|s| s.phase = Phase::Following);
+    let end = end(desk).await?;
+    let mut moved = Moved::new(tail);
+    while tail.ledger.position.next < end {
+        step(desk, tail, &mut moved).await?;
+    }
+    Ok(moved)
+}
+
 async fn end(desk: &Desk) -> Result<u64, End> {
     let bounds = desk.config.log.bounds(desk.config.topics.at(names::JOURNAL, desk.partition));
     match tokio::time::timeout(NO_PROGRESS, bounds).await {
@@ -56,7 +62,7 @@ async fn put(desk: &Desk, claim: Claim) -> Result<(), End> {
     let at = desk.config.topics.at(names::JOURNAL, desk.partition);
     let mut pause = Duration::from_millis(50);
     loop {
-        match desk.config.log.append(at.clone(), vec![record.clone()]).await {
+        match desk.config.append(at.clone(), vec![record.clone()]).await {
             Ok(()) => return Ok(()),
             // It may stand there all the same; a second one of the same term would only be dropped.
             Err(AppendError::Unknown(why)) => return Err(End::SteppedDown(format!("the claim may be lost: {why}"))),
@@ -69,7 +75,7 @@ async fn put(desk: &Desk, claim: Claim) -> Result<(), End> {
 }
 
 /// When reading last came further.
-struct Moved {
+pub(crate) struct Moved {
     next: u64,
     at: Instant,
 }

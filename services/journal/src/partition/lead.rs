@@ -110,6 +110,9 @@ impl<'a> Lead<'a> {
         if self.desk.cancel.is_cancelled() {
             return Err(End::Cancelled);
         }
+        if !self.desk.mine() {
+            return Err(End::GivenBack);
+        }
         self.same_time()?;
         self.desk.status.send_modify(|s| {
             (s.beat, s.term) = (Instant::now(), self.term);
@@ -337,6 +340,7 @@ impl<'a> Lead<'a> {
     async fn wait(&mut self) -> Result<(), End> {
         let due = self.tail.timers.next().filter(|_| self.barrier.is_none());
         let clock = self.desk.config.clock.clone();
+        let mut turns = self.desk.turns.clone();
         let deadline = async {
             match due {
                 Some(due) => clock.sleep_until(due).await,
@@ -349,6 +353,7 @@ impl<'a> Lead<'a> {
             item = self.reader.next() => Some(item),
             met = self.tail.step(self.desk) => return met,
             changed = self.changes.changed(), if self.desk.partition != 0 => return changed.map_err(|_| End::Cancelled),
+            Ok(_) = turns.wait_for(|t| !t.mine.contains(&self.desk.partition)) => None,
             () = deadline => None,
             () = tokio::time::sleep(BEAT) => None,
         };
@@ -374,15 +379,15 @@ impl<'a> Lead<'a> {
     /// Lets go of old inputs.
     async fn trim(&mut self) {
         let now = self.round.0;
-        if now.since(self.trimmed_at) >= TRIM_EVERY {
+        if self.desk.config.topics.trims && now.since(self.trimmed_at) >= TRIM_EVERY {
             self.trimmed_at = now;
             retention::trim(&self.desk.config, self.desk.partition, &self.tail.ledger.inputs, now).await;
         }
     }
 
-    /// A clean stop says how far the inputs were read; what was only in a batch that is dropped here is read again.
+    /// A clean stop, or giving back, says how far the inputs were read; what was only in a batch that is dropped here is read again.
     async fn finish(mut self, end: End) -> End {
-        if matches!(end, End::Cancelled)
+        if matches!(end, End::Cancelled | End::GivenBack)
             && self.settled != self.tail.ledger.inputs
             && let Ok(next_n) = self.tail.standing(self.desk, self.term)
         {

@@ -10,10 +10,11 @@ mod judge;
 mod lead;
 mod looks;
 mod react;
+mod stand_by;
 mod tail;
 mod timers;
 
-use crate::{Config, Ledger, Outcomes};
+use crate::{Config, Ledger, Outcomes, Turns};
 use fleet_lifecycle::Reference;
 use fleet_log::{AppendError, Fut, Reader};
 use fleet_schemas::{BootId, Inputs, topics as names};
@@ -42,12 +43,24 @@ pub struct Status {
 pub enum Phase {
     /// Reading up to the end.
     Following,
+    /// Reading along; another hub leads.
+    Standby,
     /// Waiting to read its own claim.
     Claiming,
     /// Deciding.
     Leading,
     /// Stopped for good; the text says why and what a person can do. The others go on.
     Stopped(String),
+}
+
+impl Phase {
+    pub(crate) fn leads(&self) -> bool {
+        matches!(self, Self::Leading)
+    }
+    /// On its way to lead.
+    pub(crate) fn strives(&self) -> bool {
+        matches!(self, Self::Following | Self::Claiming)
+    }
 }
 
 /// Counters of a partition.
@@ -82,6 +95,8 @@ impl Status {
 pub(crate) enum End {
     /// The process stops.
     Cancelled,
+    /// Another hub is to lead it.
+    GivenBack,
     /// Overtaken, or unsure of what was stored: drop what is speculative and claim again.
     SteppedDown(String),
     /// Nothing further of this partition may be believed.
@@ -97,6 +112,7 @@ pub(crate) struct Desk {
     pub(crate) boot: BootId,
     pub(crate) outcomes: Arc<Outcomes>,
     pub(crate) reference: watch::Receiver<Arc<Reference>>,
+    pub(crate) turns: watch::Receiver<Arc<Turns>>,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) cancel: CancellationToken,
 }
@@ -105,6 +121,11 @@ impl Desk {
     /// The loop lives, whatever it waits for.
     pub(crate) fn beat(&self) {
         self.status.send_modify(|s| s.beat = Instant::now());
+    }
+
+    /// Whether it is this hub's turn to lead the partition.
+    pub(crate) fn mine(&self) -> bool {
+        self.turns.borrow().mine.contains(&self.partition)
     }
 
     /// Reads the inputs from where they were passed.
@@ -137,30 +158,39 @@ impl Desk {
     }
 }
 
+/// What all partitions have in common.
+pub(crate) struct Shared {
+    pub(crate) outcomes: Arc<Outcomes>,
+    pub(crate) reference: watch::Receiver<Arc<Reference>>,
+    pub(crate) turns: watch::Receiver<Arc<Turns>>,
+}
+
 /// Follows and leads `partition` until `cancel`.
 pub(crate) async fn run(
     config: Config,
     partition: u32,
     boot: BootId,
-    outcomes: Arc<Outcomes>,
-    reference: watch::Receiver<Arc<Reference>>,
+    Shared { outcomes, reference, turns }: Shared,
     status: watch::Sender<Status>,
     cancel: CancellationToken,
 ) -> Result<(), fleet_log::Error> {
-    let desk = Desk { config, partition, boot, outcomes, reference, status, cancel };
+    let desk = Desk { config, partition, boot, outcomes, reference, turns, status, cancel };
     let mut tail = Tail::new(&desk, Ledger::new(partition, desk.config.rules));
     let mut pause = Duration::from_millis(20);
     loop {
         let (begun, decisions) = (Instant::now(), tail.ledger.decisions);
-        let end = match claim::claim(&desk, &mut tail).await {
-            Ok(claimed) => lead::lead(&desk, &mut tail, claimed).await,
-            Err(end) => end,
+        let end = match turn(&desk, &mut tail).await {
+            Ok(end) | Err(end) => end,
         };
         if tail.ledger.decisions > decisions || begun.elapsed() > SETTLED {
             pause = Duration::from_millis(20);
         }
         match end {
             End::Cancelled => return Ok(()),
+            End::GivenBack => {
+                tracing::info!(partition, "another hub is to lead this partition");
+                desk.status.send_modify(|s| s.phase = Phase::Following);
+            }
             End::Fatal(why) => return Err(fleet_log::Error::Io(format!("partition {partition}: {why}"))),
             End::Stopped(why) => {
                 tracing::error!(partition, why, "partition stopped; a person must look");
@@ -177,6 +207,13 @@ pub(crate) async fn run(
             }
         }
     }
+}
+
+/// Stands by until it is our turn, claims, and leads.
+async fn turn(desk: &Desk, tail: &mut Tail) -> Result<End, End> {
+    stand_by::stand_by(desk, tail).await?;
+    let claimed = claim::claim(desk, tail).await?;
+    Ok(lead::lead(desk, tail, claimed).await)
 }
 
 /// Repeats a determinate failure in place, with growing pauses, for as long as it takes. What may have been stored is stored again:

@@ -4,24 +4,37 @@ use super::{Desk, End, timers::Timers};
 use crate::{Ledger, ledger::Applied};
 use fleet_fence::NextN;
 use fleet_log::{Item, ReadError, ReadFault, Reader};
-use fleet_schemas::topics as names;
+use fleet_schemas::{CommandId, StreamId, topics as names};
+use tokio::sync::mpsc;
 
 /// The ledger, the reader that feeds it, and the timers of its streams.
 pub(crate) struct Tail {
     pub(crate) ledger: Ledger,
     pub(crate) timers: Timers,
     reader: Box<dyn Reader>,
+    asked: Option<mpsc::Receiver<(CommandId, StreamId)>>,
 }
 
 impl Tail {
     pub(crate) fn new(desk: &Desk, ledger: Ledger) -> Self {
         let reader = reader(desk, &ledger);
-        Self { ledger, timers: Timers::default(), reader }
+        Self { ledger, timers: Timers::default(), reader, asked: desk.outcomes.asked(desk.partition) }
     }
 
-    /// Reads and applies one record, if there is one. Cancel safe: nothing is awaited between taking a record and applying it.
+    /// Reads and applies one record, if there is one; or answers who asks for what was decided before. Cancel safe: nothing is awaited
+    /// between taking a record and applying it.
     pub(crate) async fn step(&mut self, desk: &Desk) -> Result<(), End> {
-        match self.reader.next().await {
+        let read = tokio::select! {
+            biased;
+            read = self.reader.next() => read,
+            (command, stream) = asked(&mut self.asked) => {
+                if let Some(answer) = self.ledger.streams.get(&stream).and_then(|s| s.memory.get(&command)) {
+                    desk.outcomes.tell(command, answer, true);
+                }
+                return Ok(());
+            }
+        };
+        match read {
             Ok(Item::End { .. }) => Ok(()),
             Ok(Item::Record(stored)) => {
                 let fenced = self.ledger.fenced;
@@ -64,6 +77,16 @@ impl Tail {
             NextN::Over if position.term == term => Err(End::SteppedDown("a record of our term is missing".into())),
             NextN::Is(_) | NextN::Over => Err(End::SteppedDown(format!("term {} was claimed above our {term}", position.term))),
         }
+    }
+}
+
+async fn asked(asked: &mut Option<mpsc::Receiver<(CommandId, StreamId)>>) -> (CommandId, StreamId) {
+    match asked {
+        Some(asked) => match asked.recv().await {
+            Some(asked) => asked,
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
     }
 }
 

@@ -148,7 +148,7 @@ impl Follower {
             let at = self.config.topics.at(names::COMMANDS, partition);
             let mut pause = Duration::from_millis(50);
             while let Err(AppendError::NotStored(why) | AppendError::Unknown(why)) =
-                self.config.log.append(at.clone(), records.clone()).await
+                self.config.append(at.clone(), records.clone()).await
             {
                 tracing::warn!(partition, why, "reactions are appended again");
                 tokio::select! {

@@ -8,10 +8,11 @@
 
 mod follow;
 
-use crate::Journal;
+use crate::{Config, Journal, Turns};
 use fleet_fence::Position;
 use fleet_log::{Error, Fut};
 use std::{collections::BTreeMap, sync::Arc};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -24,21 +25,46 @@ pub trait Positions: Send + Sync + 'static {
 }
 
 impl Journal {
-    /// Starts the reactor. Its loops run in `tasks` until `cancel`; one that ends with an error must end the process.
-    ///
-    /// # Errors
-    /// If the positions cannot be read.
-    pub async fn react(
-        &self,
-        positions: Arc<dyn Positions>,
-        tasks: &mut JoinSet<Result<(), Error>>,
-        cancel: CancellationToken,
-    ) -> Result<(), Error> {
-        let known = positions.load().await?;
+    /// Starts the reactor, of the partitions that this hub is to lead. Its loops run in `tasks` until `cancel`; one that ends with an
+    /// error must end the process.
+    pub fn react(&self, positions: Arc<dyn Positions>, tasks: &mut JoinSet<Result<(), Error>>, cancel: CancellationToken) {
         for partition in 0..self.config.topics.partitions {
-            let position = known.get(&partition).cloned();
-            tasks.spawn(follow::run(self.config.clone(), partition, position, positions.clone(), cancel.clone()));
+            tasks.spawn(in_turn(self.config.clone(), partition, positions.clone(), self.turns.clone(), cancel.clone()));
         }
-        Ok(())
+    }
+}
+
+/// Follows a partition whenever it is this hub's turn, from where the last one wrote that it was.
+async fn in_turn(
+    config: Config,
+    partition: u32,
+    positions: Arc<dyn Positions>,
+    mut turns: watch::Receiver<Arc<Turns>>,
+    cancel: CancellationToken,
+) -> Result<(), Error> {
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            // A hub that is alone has no leases, and its turn never ends.
+            Ok(_) = turns.wait_for(|t| t.mine.contains(&partition)) => {}
+        }
+        let position = positions.load().await?.remove(&partition);
+        let turn = cancel.child_token();
+        let ended = async {
+            if turns.wait_for(|t| !t.mine.contains(&partition)).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            turn.cancel();
+        };
+        let followed = follow::run(config.clone(), partition, position, positions.clone(), turn.clone());
+        tokio::pin!(followed);
+        let outcome = tokio::select! {
+            outcome = &mut followed => outcome,
+            () = ended => followed.await,
+        };
+        outcome?;
+        if cancel.is_cancelled() {
+            return Ok(());
+        }
     }
 }

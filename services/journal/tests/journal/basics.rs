@@ -1,7 +1,7 @@
 //! Commands and observations: what is answered, what is recorded.
 
 use crate::reactions::Kept;
-use crate::world::{START, World, command, device, drain, netbox, open, profile, register, site_stream, slurm, until};
+use crate::world::{START, World, command, device, drain, netbox, only_embedded, open, profile, register, site_stream, slurm, until};
 use fleet_journal::{AskError, Clock, ManualClock, Rules};
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Refusal, Request};
 use fleet_log::{Faults, Unreliable};
@@ -164,6 +164,9 @@ fn device_stream() -> StreamId {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_process_cannot_take_the_folder() {
+    if only_embedded("a_second_process_cannot_take_the_folder") {
+        return;
+    }
     let world = World::new().await;
     let second = fleet_log::sqlite::SqliteLog::open(world.folder.path()).err().unwrap();
     assert!(second.to_string().contains("in use"), "{second}");
@@ -193,6 +196,9 @@ async fn a_satellite_whose_clock_is_an_hour_off_is_believed_and_shown() {
 /// A full disk refuses, and heals: what was acknowledged is there, nothing is there twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    if only_embedded("a_full_disk_loses_nothing_that_was_acknowledged") {
+        return;
+    }
     let folder = std::sync::Arc::new(tempfile::TempDir::new().unwrap());
     let limits = fleet_log::sqlite::Limits { max_pages: Some(400) };
     let log = std::sync::Arc::new(fleet_log::sqlite::SqliteLog::open_with(folder.path(), limits).unwrap());

@@ -1,6 +1,6 @@
 //! Defects are contained: a panic, an undecodable input, a corrupt record cost what they touch and nothing else.
 
-use crate::world::{START, World, command, device, drain, netbox, observation, open, profile, register, site_stream, until};
+use crate::world::{START, World, command, device, drain, netbox, observation, only_embedded, open, profile, register, site_stream, until};
 use fleet_journal::{Clock, ManualClock, Phase as Doing, Rules, Topics};
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Observed, Refusal, Request, Sighting};
 use fleet_log::{Item, Record};
@@ -139,6 +139,9 @@ async fn stopped_alone(world: &World, partition: u32, because: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_corrupt_record_stops_its_partition_with_a_clear_text_and_the_rest_serves() {
+    if only_embedded("a_corrupt_record_stops_its_partition_with_a_clear_text_and_the_rest_serves") {
+        return;
+    }
     let world = World::new().await;
     world.site().await;
     world.in_service(1).await;
@@ -158,6 +161,9 @@ async fn a_corrupt_record_stops_its_partition_with_a_clear_text_and_the_rest_ser
 /// The reference's own partition: the others go on with what they know, and take no step forward on it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_corrupt_record_in_the_reference_leaves_the_safer_edges() {
+    if only_embedded("a_corrupt_record_in_the_reference_leaves_the_safer_edges") {
+        return;
+    }
     let world = World::new().await;
     world.site().await;
     world.in_service(1).await;
@@ -186,6 +192,9 @@ async fn a_corrupt_record_in_the_reference_leaves_the_safer_edges() {
 /// One byte of a record changed, decodable or not, is found by whoever reads it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_decision_breaks_its_chain() {
+    if only_embedded("a_forged_decision_breaks_its_chain") {
+        return;
+    }
     let world = World::new().await;
     world.site().await;
     world.in_service(1).await;

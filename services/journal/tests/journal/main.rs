@@ -6,6 +6,7 @@ mod basics;
 mod contenders;
 mod deadlines;
 mod defects;
+mod hubs;
 mod reactions;
 mod restarts;
 mod world;

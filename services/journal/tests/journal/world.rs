@@ -1,7 +1,7 @@
 //! A journal in a folder, a clock that the test moves, and the shortest ways to ask and to show.
 
 use fleet_journal::{Answer, AskError, Clock, Config, Journal, Ledger, ManualClock, Positions, Rules, Topics, replay};
-use fleet_log::{EventLog, sqlite::SqliteLog};
+use fleet_log::{EventLog, kafka, sqlite::SqliteLog};
 use fleet_schemas::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,28 @@ pub struct World {
     cancel: CancellationToken,
 }
 
+/// Whether the tests run on Kafka.
+pub fn on_kafka() -> bool {
+    std::env::var("FM_TEST_LOG").is_ok_and(|log| log == "kafka")
+}
+
+/// True where a test is about the embedded log's own file: on Kafka there is nothing for it to show.
+pub fn only_embedded(test: &str) -> bool {
+    if on_kafka() {
+        eprintln!("skipped on Kafka: {test}");
+    }
+    on_kafka()
+}
+
+/// The log of a folder: embedded in it; or, where `FM_TEST_LOG` says `kafka`, on the brokers of `FM_TEST_KAFKA` under its name.
 pub async fn open(folder: &TempDir) -> Arc<dyn EventLog> {
+    if on_kafka() {
+        let brokers = std::env::var("FM_TEST_KAFKA").expect("FM_TEST_LOG=kafka needs FM_TEST_KAFKA");
+        let prefix = format!("j{}.", folder.path().file_name().unwrap().to_string_lossy().trim_start_matches('.'));
+        let log = kafka::KafkaLog::open(kafka::Options { prefix, ..kafka::Options::plain(&brokers) }).await.unwrap();
+        log.ensure(&Topics::specs_embedded()).await.unwrap();
+        return Arc::new(log);
+    }
     // The log of a journal that was just stopped closes with its last task.
     let log = until(|| async { SqliteLog::open(folder.path()).map_err(|e| e.to_string()) }).await;
     log.ensure(&Topics::specs_embedded()).await.unwrap();
@@ -58,7 +79,7 @@ impl World {
 
     /// Starts a reactor.
     pub async fn react(&mut self, positions: Arc<dyn Positions>) {
-        self.journal.react(positions, &mut self.tasks, self.cancel.clone()).await.unwrap();
+        self.journal.react(positions, &mut self.tasks, self.cancel.clone());
     }
 
     pub async fn on(folder: Arc<TempDir>, log: Arc<dyn EventLog>, clock: Arc<ManualClock>, rules: Rules) -> Self {

@@ -1,0 +1,238 @@
+//! What one hub has heard of all, and what follows from it. Pure: times come in as arguments.
+
+use super::DEAD;
+use fleet_schemas::{BootId, Inputs, Lease};
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
+use std::time::{Duration, Instant};
+
+/// Beats unbroken for so long make a hub one to prefer: what comes and goes moves no partitions.
+const SEASONED: Duration = Duration::from_secs(60);
+/// While our own beat is older than this, we accuse nobody.
+const FRESH: Duration = Duration::from_secs(1);
+/// A preferred hub that does not claim in this time is late; the next in its order is given as much again.
+const LATE: Duration = Duration::from_secs(3);
+
+pub(super) struct View {
+    own: BootId,
+    name: String,
+    begun: Instant,
+    hubs: HashMap<BootId, Seen>,
+    /// Since when nobody lists a partition.
+    free: HashMap<u32, Instant>,
+}
+
+struct Seen {
+    name: String,
+    beat: u64,
+    at: Instant,
+    since: Instant,
+    leads: BTreeMap<u32, Inputs>,
+}
+
+impl View {
+    pub(super) fn new(own: BootId, name: String, begun: Instant) -> Self {
+        Self { own, name, begun, hubs: HashMap::new(), free: HashMap::new() }
+    }
+
+    pub(super) fn heard(&mut self, lease: Lease, now: Instant) {
+        let leads: BTreeMap<u32, Inputs> = lease.leads.into_iter().map(|l| (l.partition, l.decided)).collect();
+        if lease.bye {
+            self.hubs.remove(&lease.boot);
+            return;
+        }
+        match self.hubs.get_mut(&lease.boot) {
+            Some(seen) if lease.beat <= seen.beat => {}
+            Some(seen) => {
+                let broken = now.duration_since(seen.at) >= DEAD;
+                (seen.beat, seen.leads) = (lease.beat, leads);
+                seen.since = if broken { now } else { seen.since };
+                seen.at = now;
+            }
+            None => {
+                self.hubs.insert(lease.boot, Seen { name: lease.hub, beat: lease.beat, at: now, since: now, leads });
+            }
+        }
+    }
+
+    fn alive(&self, now: Instant) -> impl Iterator<Item = (&BootId, &Seen)> {
+        self.hubs.iter().filter(move |(_, seen)| now.duration_since(seen.at) < DEAD)
+    }
+
+    pub(super) fn live(&self, now: Instant) -> usize {
+        self.alive(now).count()
+    }
+
+    /// How far the others have decided what they lead.
+    pub(super) fn decided(&self) -> BTreeMap<u32, Inputs> {
+        let others = self.hubs.iter().filter(|(boot, _)| **boot != self.own);
+        others.flat_map(|(_, seen)| seen.leads.iter().map(|(p, decided)| (*p, decided.clone()))).collect()
+    }
+
+    /// What this hub is to claim and keep. `leading`: what it leads; `standing`: the last answer.
+    pub(super) fn mine(&mut self, partitions: u32, leading: &BTreeSet<u32>, standing: &BTreeSet<u32>, now: Instant) -> BTreeSet<u32> {
+        let own_is_fresh = self.hubs.get(&self.own).is_some_and(|seen| now.duration_since(seen.at) < FRESH);
+        if !own_is_fresh {
+            return leading.clone();
+        }
+        let order = self.order(now);
+        let mut mine = BTreeSet::new();
+        for p in 0..partitions {
+            let listed = self.alive(now).any(|(boot, seen)| *boot != self.own && seen.leads.contains_key(&p));
+            let preferred = rank(&order, p, &self.name, self.own);
+            let is_mine = if leading.contains(&p) {
+                // Given back only to one who is there to take it, and seasoned.
+                preferred == Some(0) || order.seasoned < 2 || preferred.is_none()
+            } else if listed {
+                self.free.remove(&p);
+                false
+            } else {
+                let free = now.duration_since(*self.free.entry(p).or_insert(now));
+                let listened = now.duration_since(self.begun) >= DEAD;
+                let turn = preferred.map_or(LATE * (order.names.len() as u32 + 1), |nth| LATE * nth);
+                listened && (standing.contains(&p) || free >= turn)
+            };
+            if is_mine {
+                mine.insert(p);
+            }
+        }
+        mine
+    }
+
+    /// Whom to prefer: the seasoned; all that live where nobody is.
+    fn order(&self, now: Instant) -> Order {
+        let names = |old: bool| -> Vec<(String, BootId)> {
+            let some = self.alive(now).filter(|(_, seen)| !old || now.duration_since(seen.since) >= SEASONED);
+            some.map(|(boot, seen)| (seen.name.clone(), *boot)).collect()
+        };
+        let seasoned = names(true);
+        let count = seasoned.len();
+        Order { names: if seasoned.is_empty() { names(false) } else { seasoned }, seasoned: count }
+    }
+}
+
+struct Order {
+    names: Vec<(String, BootId)>,
+    seasoned: usize,
+}
+
+/// Our place among those to prefer for `p`; none where we are not one of them.
+fn rank(order: &Order, p: u32, name: &str, own: BootId) -> Option<u32> {
+    let weight = |name: &str, boot: BootId| {
+        let mut hasher = DefaultHasher::new();
+        (name, p).hash(&mut hasher);
+        (hasher.finish(), boot.0)
+    };
+    let ours = weight(name, own);
+    let counts = order.names.iter().any(|(_, boot)| *boot == own);
+    counts.then(|| order.names.iter().filter(|(n, boot)| weight(n, *boot) > ours).count() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fleet_schemas::{Led, Timestamp};
+
+    const PARTITIONS: u32 = 24;
+
+    /// Hubs that hear each other; each leads at once what it is to lead.
+    struct World {
+        now: Instant,
+        views: Vec<(View, BTreeSet<u32>)>,
+        beat: u64,
+        mute: BTreeSet<usize>,
+    }
+
+    fn boot(i: usize) -> BootId {
+        BootId(uuid::Uuid::from_u128(i as u128 + 1))
+    }
+
+    impl World {
+        fn new(hubs: usize) -> Self {
+            let now = Instant::now();
+            let mut world = Self { now, views: vec![], beat: 0, mute: BTreeSet::new() };
+            (0..hubs).for_each(|_| world.join());
+            world
+        }
+
+        fn join(&mut self) {
+            let i = self.views.len();
+            self.views.push((View::new(boot(i), format!("hub-{i}"), self.now), BTreeSet::new()));
+        }
+
+        /// A quarter of a second passes, so many times.
+        fn pass(&mut self, quarters: u32) {
+            for _ in 0..quarters {
+                self.now += Duration::from_millis(250);
+                self.beat += 1;
+                let beats: Vec<Lease> = self.views.iter().enumerate().filter(|(i, _)| !self.mute.contains(i)).map(|(i, (_, leads))| self.lease(i, leads)).collect();
+                for (i, (view, leads)) in self.views.iter_mut().enumerate() {
+                    if !self.mute.contains(&i) {
+                        beats.iter().for_each(|b| view.heard(b.clone(), self.now));
+                        let now_mine = view.mine(PARTITIONS, leads, leads, self.now);
+                        *leads = now_mine;
+                    }
+                }
+            }
+        }
+
+        fn lease(&self, i: usize, leads: &BTreeSet<u32>) -> Lease {
+            let leads = leads.iter().map(|p| Led { partition: *p, decided: Inputs { commands: 0, observations: 0 } }).collect();
+            Lease { hub: format!("hub-{i}"), boot: boot(i), beat: self.beat, leads, bye: false, at: Timestamp(0) }
+        }
+
+        /// How many of the living lead each partition.
+        fn leaders(&self) -> Vec<usize> {
+            let living = |i: &usize| !self.mute.contains(i);
+            (0..PARTITIONS).map(|p| self.views.iter().enumerate().filter(|(i, (_, l))| living(i) && l.contains(&p)).count()).collect()
+        }
+
+        fn shares(&self) -> Vec<usize> {
+            self.views.iter().map(|(_, l)| l.len()).collect()
+        }
+    }
+
+    #[test]
+    fn every_partition_has_one_leader_and_each_hub_a_share() {
+        let mut world = World::new(3);
+        world.pass(40);
+        assert_eq!(world.leaders(), vec![1; PARTITIONS as usize]);
+        assert!(world.shares().iter().all(|s| *s >= 3), "{:?}", world.shares());
+    }
+
+    #[test]
+    fn what_a_dead_hub_led_is_led_again_and_nothing_else_moves() {
+        let mut world = World::new(3);
+        world.pass(400);
+        let before: Vec<_> = world.views.iter().map(|(_, l)| l.clone()).collect();
+        world.mute.insert(1);
+        world.pass(10);
+        assert_eq!(world.leaders(), vec![1; PARTITIONS as usize], "2.5 s after its last beat");
+        for i in [0, 2] {
+            assert!(world.views[i].1.is_superset(&before[i]), "hub {i} kept what it led");
+        }
+    }
+
+    #[test]
+    fn one_that_joins_is_given_its_share_only_after_a_minute() {
+        let mut world = World::new(2);
+        world.pass(400);
+        world.join();
+        world.pass(200);
+        assert_eq!(world.shares()[2], 0, "50 s");
+        world.pass(80);
+        assert!(world.shares()[2] >= 3, "{:?}", world.shares());
+        assert_eq!(world.leaders(), vec![1; PARTITIONS as usize]);
+    }
+
+    #[test]
+    fn one_whose_own_beat_does_not_come_back_accuses_nobody() {
+        let (mut world, now) = (World::new(2), Instant::now());
+        world.pass(400);
+        let (view, leads) = &mut world.views[0];
+        let later = world.now + Duration::from_secs(30);
+        assert_eq!(view.mine(PARTITIONS, leads, leads, later), *leads, "nothing was heard for 30 s: it keeps, and takes nothing");
+        assert!(later > now);
+    }
+}
