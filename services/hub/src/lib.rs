@@ -85,6 +85,11 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .with_state(hub)
 }
 
+/// What a hub without the API answers: whether it lives, and whether it is ready.
+pub fn health(hub: Arc<Hub>) -> Router {
+    api::health::routes().into_router().fallback(api::not_found).with_state(hub)
+}
+
 /// Ends what takes longer, with a problem that says what that means.
 fn limited<S: Clone + Send + Sync + 'static>(router: Router<S>, limit: Duration) -> Router<S> {
     router.layer(middleware::from_fn(move |request: Request, next: Next| async move {

@@ -21,6 +21,6 @@ pub(crate) async fn park(desk: &Desk, input: &Stored, why: &str) -> Result<(), E
         parked_at: desk.config.clock.now(),
     };
     let record = Record { key: input.record.key.clone(), value: encode(&parked).into() };
-    let at = desk.config.topics.at(names::PARKED, desk.partition % desk.config.topics.parked.max(1));
+    let at = desk.config.topics.at(names::PARKED, 0);
     retry(desk, || desk.config.append(at.clone(), vec![record.clone()])).await
 }

@@ -9,8 +9,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 pub struct Topics {
     /// Partitions of the three co-partitioned topics.
     pub partitions: u32,
-    /// Partitions of what is parked.
-    pub parked: u32,
     /// Whether old inputs are ours to let go; Kafka's brokers do it by themselves.
     pub trims: bool,
 }
@@ -34,12 +32,12 @@ fn spec(name: &str, topic: &declared::Topic, partitions: u32) -> TopicSpec {
 impl Topics {
     /// As `infra/topics.toml` has them where the log is embedded.
     pub fn embedded() -> Self {
-        Self { partitions: partitions(declared::JOURNAL).1, parked: partitions(declared::PARKED).1, trims: true }
+        Self { partitions: partitions(declared::JOURNAL).1, trims: true }
     }
 
     /// As it has them where the log is Kafka.
     pub fn kafka() -> Self {
-        Self { partitions: partitions(declared::JOURNAL).0, parked: partitions(declared::PARKED).0, trims: false }
+        Self { partitions: partitions(declared::JOURNAL).0, trims: false }
     }
 
     /// What the embedded log must have.

@@ -1,9 +1,9 @@
 //! The command line.
 
 use crate::world;
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use fleet_schemas::{RoleName, SiteId, Source};
-use std::{net::SocketAddr, path::PathBuf};
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
 
 /// The control plane of a bare-metal GPU fleet.
 #[derive(Parser)]
@@ -24,6 +24,9 @@ pub enum Command {
     Dev(DevArgs),
     /// A hub: log, deciders, read model, API.
     Hub(ServiceArgs),
+    /// The topics of a Kafka cluster.
+    #[command(subcommand)]
+    Topics(TopicsCommand),
     /// The agents of a site, which hand over to a hub.
     Satellite(SatelliteArgs),
     /// The configuration.
@@ -70,9 +73,56 @@ pub struct ServiceArgs {
     /// The configuration file.
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// What this process does, of what hubs that share a log on Kafka do. Default: everything.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ROLE,…")]
+    pub roles: Vec<Role>,
     /// Address for /metrics.
     #[arg(long)]
     pub metrics: Option<SocketAddr>,
+}
+
+impl ServiceArgs {
+    /// The roles; all where none is named.
+    pub fn roles(&self) -> BTreeSet<Role> {
+        if self.roles.is_empty() { Role::all() } else { self.roles.iter().copied().collect() }
+    }
+}
+
+/// What a hub does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Role {
+    /// Serves the HTTP API, tokens, and what agents hand over.
+    Api,
+    /// Leads partitions: decides.
+    Decider,
+    /// Feeds the read model.
+    Projector,
+    /// Draws what follows from decisions for other streams, of the partitions that it leads.
+    Reactor,
+}
+
+impl Role {
+    /// Every one.
+    pub fn all() -> BTreeSet<Self> {
+        Self::value_variants().iter().copied().collect()
+    }
+}
+
+/// `topics …`.
+#[derive(Subcommand)]
+pub enum TopicsCommand {
+    /// Say what `apply` would do.
+    Plan {
+        /// The hub's configuration file.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Make the topics that are missing, set what may be set, and found the journal. What cannot be changed is refused.
+    Apply {
+        /// The hub's configuration file.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
 }
 
 /// Arguments of `satellite`.
@@ -133,9 +183,12 @@ pub struct ReplayArgs {
     /// Verify every chain, number, schema and fold. (The only thing replay does so far.)
     #[arg(long, required = true)]
     pub verify: bool,
-    /// The data folder; may be in use.
-    #[arg(long)]
-    pub data: PathBuf,
+    /// The data folder of an embedded log; may be in use.
+    #[arg(long, conflicts_with = "config")]
+    pub data: Option<PathBuf>,
+    /// The configuration file of a hub, wherever its log is.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// `projections …`.

@@ -2,6 +2,8 @@
 
 use crate::configuration::{Commands, hub::Configuration};
 use crate::folder::Folder;
+use crate::args::Role;
+use crate::ground::Ground;
 use crate::{embedded, process, serve::serve};
 use anyhow::{Context, bail};
 use axum_server::tls_rustls::RustlsConfig;
@@ -9,10 +11,10 @@ use fleet_hub::access::outside::{Grant, Outside};
 use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits};
 use fleet_hub::vault::{MasterKey, Vault};
 use fleet_hub::{ControlPositions, Hub};
-use fleet_journal::{AskError, Journal, Phase};
+use fleet_journal::{AskError, Config, Journal, Phase};
 use fleet_projections::Generations;
 use fleet_schemas::{Actor, Ask, Command, CommandId, MINUTE, OutcomeKind, SiteId, StreamId};
-use std::{net::SocketAddr, net::TcpListener, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, net::TcpListener, path::Path, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -52,14 +54,22 @@ pub struct Face {
 
 impl Running {
     /// Starts it in a folder.
-    pub async fn start(folder: &Folder, face: Face) -> anyhow::Result<Self> {
+    pub async fn start(ground: Ground, folder: &Folder, face: Face) -> anyhow::Result<Self> {
         let (mut tasks, mut loops, cancel) = (JoinSet::new(), JoinSet::new(), CancellationToken::new());
-        let log = embedded::open_log(folder).await?;
-        let journal = embedded::start_journal(log.clone(), &mut loops, &cancel).await?;
-        let generations = embedded::open_generations(folder, log).await?;
-        generations.feed().await?;
-        let positions = Arc::new(ControlPositions(generations.control().clone()));
-        journal.react(positions, &mut loops, cancel.clone());
+        ground.watch(&mut tasks, cancel.clone());
+        let config = Config { hubs: ground.hubs, ..Config::new(ground.log.clone(), ground.topics.clone()) };
+        let journal = Journal::start(config, &mut loops, cancel.clone()).await.context("the journal did not start")?;
+        let journal = Arc::new(journal);
+        let generations = embedded::open_generations(folder, ground.log, &ground.topics).await?;
+        if ground.roles.contains(&Role::Projector) {
+            generations.feed().await?;
+            let watching = (generations.clone(), cancel.clone());
+            tasks.spawn(async move { Ok(watching.0.watch(watching.1).await?) });
+        }
+        if ground.roles.contains(&Role::Reactor) {
+            let positions = Arc::new(ControlPositions(generations.control().clone()));
+            journal.react(positions, &mut loops, cancel.clone());
+        }
         let hub = Hub {
             journal: journal.clone(),
             generations: generations.clone(),
@@ -72,9 +82,9 @@ impl Running {
             url: face.url,
             patience: PATIENCE,
         };
-        serve(face.listener, face.tls, fleet_hub::router(Arc::new(hub)), &mut tasks, &cancel)?;
-        let watching = (generations.clone(), cancel.clone());
-        tasks.spawn(async move { Ok(watching.0.watch(watching.1).await?) });
+        let hub = Arc::new(hub);
+        let routes = if ground.roles.contains(&Role::Api) { fleet_hub::router(hub) } else { fleet_hub::health(hub) };
+        serve(face.listener, face.tls, routes, &mut tasks, &cancel)?;
         Ok(Self { journal, generations, tasks, loops, cancel })
     }
 
@@ -164,7 +174,7 @@ fn outside(configuration: &Configuration) -> anyhow::Result<Vec<Outside>> {
 }
 
 /// Runs until SIGINT or SIGTERM, or until any loop fails.
-pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
+pub async fn run(file: &Path, roles: BTreeSet<Role>, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
     let configuration = Configuration::read(file)?;
     let mut signals = process::Signals::take()?;
     let folder = Folder::hub(&configuration.data)?;
@@ -195,7 +205,8 @@ pub async fn run(file: &Path, metrics: Option<SocketAddr>) -> anyhow::Result<()>
         vault,
         tls,
     };
-    let mut running = Running::start(&folder, face).await?;
+    let ground = Ground::open(&configuration, &folder, roles).await?;
+    let mut running = Running::start(ground, &folder, face).await?;
     running.register(configuration.commands()?).await?;
     folder.write_running(&crate::folder::Running { url: reached, issuer: url.clone() })?;
     crate::print::lines(&format!("hub runs: {url}"));

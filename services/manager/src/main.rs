@@ -7,6 +7,7 @@ mod dev;
 mod doctor;
 mod embedded;
 mod folder;
+mod ground;
 mod hub;
 mod jwks;
 mod print;
@@ -20,7 +21,7 @@ mod vault;
 mod webhooks;
 mod world;
 
-use args::{Args, Command, ConfigCommand, ProjectionsCommand, SatelliteCommand, VaultCommand};
+use args::{Args, Command, ConfigCommand, ProjectionsCommand, SatelliteCommand, TopicsCommand, VaultCommand};
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -54,7 +55,9 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Dev(args) => dev::run(args).await.map(|()| ExitCode::SUCCESS),
-        Command::Hub(args) => hub::run(&args.config, args.metrics).await.map(|()| ExitCode::SUCCESS),
+        Command::Hub(args) => hub::run(&args.config, args.roles(), args.metrics).await.map(|()| ExitCode::SUCCESS),
+        Command::Topics(TopicsCommand::Plan { config }) => ground::topics(&config, false).await.map(|()| ExitCode::SUCCESS),
+        Command::Topics(TopicsCommand::Apply { config }) => ground::topics(&config, true).await.map(|()| ExitCode::SUCCESS),
         Command::Satellite(args) => match args.command {
             None => {
                 let file = args.config.ok_or_else(|| anyhow::anyhow!("--config FILE says what it looks at and where the hub is"))?;

@@ -3,6 +3,7 @@
 use crate::embedded;
 use crate::folder::Folder;
 use anyhow::{Context, bail};
+use fleet_journal::Topics;
 use fleet_log::{Error, EventLog, sqlite::SqliteLog};
 use serde_json::Value;
 use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
@@ -50,7 +51,7 @@ pub async fn list(data: &Path) -> anyhow::Result<()> {
             crate::print::lines(&format!("{answer:#}"));
         }
         Holder::Nobody(folder, log) => {
-            for generation in embedded::open_generations(&folder, log).await?.list().await? {
+            for generation in embedded::open_generations(&folder, log, &Topics::embedded()).await?.list().await? {
                 let does = if generation.active { "serves" } else { "stands beside" };
                 crate::print::lines(&format!("generation {} {does}; nobody feeds it now", generation.number));
                 for (partition, next) in generation.next {
@@ -79,7 +80,7 @@ pub async fn rebuild(data: &Path, flip_anyway: bool) -> anyhow::Result<ExitCode>
             (told.map(|d| d.to_string()).collect::<Vec<_>>(), a["flipped"] == true)
         }
         Holder::Nobody(folder, log) => {
-            let built = embedded::open_generations(&folder, log).await?.rebuild(flip_anyway).await?;
+            let built = embedded::open_generations(&folder, log, &Topics::embedded()).await?.rebuild(flip_anyway).await?;
             crate::print::lines(&format!(
                 "generation {}: {} devices, {} decisions in {:.2} s",
                 built.generation,

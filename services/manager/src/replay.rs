@@ -1,8 +1,8 @@
 //! `replay --verify`: the whole journal from its first record.
 
 use crate::args::ReplayArgs;
-use crate::embedded;
-use fleet_journal::{Topics, replay};
+use crate::ground;
+use fleet_journal::replay;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -12,8 +12,7 @@ const INTEGRITY: u8 = 9;
 /// Reads every partition, prints what was found, and says whether it may be believed.
 pub async fn run(args: ReplayArgs) -> anyhow::Result<ExitCode> {
     debug_assert!(args.verify);
-    let log = embedded::open_log_read_only(&args.data)?;
-    let topics = Topics::embedded();
+    let (log, topics) = ground::read_only(args.data.as_deref(), args.config.as_deref()).await?;
     let started = Instant::now();
     let (mut decisions, mut sound) = (0, true);
     for partition in 0..topics.partitions {

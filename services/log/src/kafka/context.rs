@@ -52,6 +52,10 @@ impl Context {
 
     pub(super) fn note(&self, error: &KafkaError, reason: &str) {
         let code = error.rdkafka_error_code();
+        // No trouble: a reader asked to be told.
+        if code == Some(RDKafkaErrorCode::PartitionEOF) {
+            return;
+        }
         metrics::counter!("fm_log_client_errors_total", "code" => code.map_or_else(|| "other".to_owned(), |c| format!("{c:?}"))).increment(1);
         let mut trouble = self.shared.trouble.lock().unwrap_or_else(|e| e.into_inner());
         let now = Instant::now();

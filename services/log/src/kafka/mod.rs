@@ -60,6 +60,11 @@ impl KafkaLog {
         self.topics.plan(specs).await
     }
 
+    /// Does what a plan says, except what it refuses.
+    pub async fn apply(&self, specs: &[TopicSpec], plan: &[Change]) -> Result<(), Error> {
+        self.topics.apply(specs, plan).await
+    }
+
     /// Refuses the first thing that differs; nothing is changed.
     pub async fn verify(&self, specs: &[TopicSpec]) -> Result<(), Error> {
         match self.plan(specs).await?.first() {

@@ -1,5 +1,6 @@
 //! `hub --config`: where it listens, the sites and the roster.
 
+use super::log::Log;
 use super::sites::{self, Commands, Role};
 use super::there;
 use anyhow::{Context, anyhow, bail};
@@ -15,6 +16,10 @@ use std::{collections::BTreeMap, net::SocketAddr, path::Path, path::PathBuf};
 pub struct Configuration {
     /// Folder of the log, the read models and the keys.
     pub data: PathBuf,
+    /// Its name among the hubs that share a log, the same after a restart. Absent = the machine's name.
+    pub name: Option<String>,
+    /// The Kafka cluster that the log is on. Absent = embedded, in `data`; then this hub is the only one.
+    pub log: Option<Log>,
     /// Address to listen on; beyond loopback with `tls` alone.
     pub listen: SocketAddr,
     /// URL under which it is reached: the issuer of its tokens. Absent = what it listens on.
@@ -133,6 +138,7 @@ impl Configuration {
         super::read(file, |read: &mut Self, base| {
             read.data = base.join(&read.data);
             read.roster = base.join(&read.roster);
+            read.log.iter_mut().for_each(|l| l.from(base));
             read.master_key = read.master_key.take().map(|f| base.join(f));
             read.issuers.iter_mut().for_each(|i| i.ca_file = i.ca_file.take().map(|f| base.join(f)));
             read.issuer_keys.iter_mut().for_each(|k| *k = base.join(&*k));
@@ -156,6 +162,7 @@ impl Configuration {
         if self.url.as_deref().is_some_and(|u| u.ends_with("/dev")) {
             bail!("url: an issuer that ends in /dev is a developer's, and no hub's");
         }
+        self.log.as_ref().map_or(Ok(()), Log::verify)?;
         sites::verify(self.commands()?)?;
         self.issuers.iter().try_for_each(|i| i.verify(&self.sites).with_context(|| format!("issuer {}", i.url)))?;
         self.clients().map(|_| ())
@@ -171,6 +178,18 @@ impl Configuration {
         self.sites.iter().map(of).collect()
     }
 
+    /// Its name among others.
+    pub fn name(&self) -> anyhow::Result<String> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
+        }
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        match host.trim() {
+            "" => bail!("name: this machine says no name; give the hub one"),
+            host => Ok(host.to_owned()),
+        }
+    }
+
     /// The roster.
     pub fn clients(&self) -> anyhow::Result<Vec<Client>> {
         let name = self.roster.display().to_string();
@@ -184,6 +203,10 @@ impl Configuration {
     /// What the file says, in lines.
     pub(super) fn told(&self) -> anyhow::Result<Vec<String>> {
         let mut lines = vec![format!("listens on {}, known as {}", self.listen, self.url.as_deref().unwrap_or("what it listens on"))];
+        match &self.log {
+            Some(log) => lines.extend(log.told()?),
+            None => lines.push(format!("the log is embedded, in {}", self.data.display())),
+        }
         for site in &self.sites {
             let sources: Vec<_> = site.sources.iter().map(|(name, every)| format!("{name} every {every} s")).collect();
             let roles: Vec<_> = site.roles.keys().map(String::as_str).collect();

@@ -3,11 +3,13 @@
 
 pub mod dev;
 pub mod hub;
+mod log;
 pub mod satellite;
 pub mod settings;
 mod sites;
 mod systems;
 
+pub use log::Log;
 pub use sites::{Commands, Role};
 pub use systems::{AgentClient, Netbox, Slurm};
 

@@ -1,0 +1,131 @@
+//! `[log]` of a hub: the Kafka cluster that the log is on.
+
+use super::there;
+use anyhow::{Context, bail};
+use fleet_log::kafka::{self, Options, Sasl};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// The Kafka cluster that the log is on.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// Brokers to begin with, `host:port`.
+    pub brokers: Vec<String>,
+    /// Put before the name of every topic: several fleets may share a cluster.
+    #[serde(default)]
+    pub prefix: String,
+    /// Copies of each partition.
+    #[serde(default = "three")]
+    pub replication: u16,
+    /// Copies that must have a record before it counts as stored (`min.insync.replicas`).
+    #[serde(default = "two")]
+    pub min_insync: u16,
+    /// Needed where `min_insync` is 1: a broker that loses its power then loses records that were acknowledged.
+    #[serde(default)]
+    pub accept_single_copy: bool,
+    /// The CA that signed the brokers' certificates, PEM. Absent = without TLS.
+    pub ca_file: Option<PathBuf>,
+    /// Our certificate, PEM, where the brokers ask for one.
+    pub cert_file: Option<PathBuf>,
+    /// Its key, PEM.
+    pub key_file: Option<PathBuf>,
+    /// User at the brokers.
+    pub user: Option<String>,
+    /// File with the user's password.
+    pub password_file: Option<PathBuf>,
+    /// `SCRAM-SHA-512`, `SCRAM-SHA-256` or `PLAIN`.
+    #[serde(default = "scram")]
+    pub mechanism: String,
+    /// In place of user and password: file with a JWT for OAUTHBEARER, kept fresh by whoever runs the hub.
+    pub token_file: Option<PathBuf>,
+}
+
+fn three() -> u16 {
+    3
+}
+fn two() -> u16 {
+    2
+}
+fn scram() -> String {
+    "SCRAM-SHA-512".into()
+}
+
+impl Log {
+    /// Paths count from the file.
+    pub(super) fn from(&mut self, base: &Path) {
+        for path in [&mut self.ca_file, &mut self.cert_file, &mut self.key_file, &mut self.password_file, &mut self.token_file] {
+            *path = path.take().map(|p| base.join(p));
+        }
+    }
+
+    pub(super) fn verify(&self) -> anyhow::Result<()> {
+        if let Some(broker) = self.brokers.iter().find(|b| !b.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())) {
+            bail!("log.brokers: `{broker}` is not host:port");
+        }
+        if self.brokers.is_empty() {
+            bail!("log.brokers names no broker");
+        }
+        if self.min_insync == 0 || self.min_insync > self.replication {
+            bail!("log.min_insync = {}: between 1 and log.replication, {}", self.min_insync, self.replication);
+        }
+        if self.min_insync == 1 && !self.accept_single_copy {
+            bail!(
+                "log.min_insync = 1: a record that one broker alone has would count as stored, and be lost with that broker's power; \
+                 take 2 of 3 copies, or say log.accept_single_copy = true"
+            );
+        }
+        if !["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"].contains(&self.mechanism.as_str()) {
+            bail!("log.mechanism = {}: SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN", self.mechanism);
+        }
+        match (&self.user, &self.password_file, &self.token_file) {
+            (None, None, _) | (Some(_), Some(_), None) => {}
+            (_, _, Some(_)) => bail!("log.token_file and log.user: one of them"),
+            (Some(_), None, None) => bail!("log.user needs log.password_file"),
+            (None, Some(_), None) => bail!("log.password_file needs log.user"),
+        }
+        if self.cert_file.is_some() != self.key_file.is_some() {
+            bail!("log.cert_file and log.key_file go together");
+        }
+        let mechanism_in_clear = self.mechanism == "PLAIN" && self.user.is_some() && self.ca_file.is_none();
+        if mechanism_in_clear {
+            bail!("log.mechanism = PLAIN sends the password as it is: give log.ca_file, or take SCRAM-SHA-512");
+        }
+        Ok(())
+    }
+
+    /// What the file says, in lines.
+    pub(super) fn told(&self) -> anyhow::Result<Vec<String>> {
+        let files = [("log.ca_file", &self.ca_file), ("log.cert_file", &self.cert_file), ("log.key_file", &self.key_file)];
+        let more = [("log.password_file", &self.password_file), ("log.token_file", &self.token_file)];
+        for (what, file) in files.into_iter().chain(more) {
+            file.as_ref().map_or(Ok(()), |f| there(what, f))?;
+        }
+        let tls = if self.ca_file.is_some() { "with TLS" } else { "without TLS" };
+        let who = match (&self.user, &self.token_file) {
+            (Some(user), _) => format!("as {user} ({})", self.mechanism),
+            (None, Some(_)) => "with a token".into(),
+            (None, None) => "as nobody".into(),
+        };
+        let copies = format!("{} copies, {} before a record counts", self.replication, self.min_insync);
+        Ok(vec![format!("the log is Kafka at {}, {tls}, {who}; topics `{}fm.…`, {copies}", self.brokers.join(","), self.prefix)])
+    }
+
+    /// As the provider takes it.
+    pub fn options(&self) -> anyhow::Result<Options> {
+        let sasl = match (&self.user, &self.password_file, &self.token_file) {
+            (Some(username), Some(file), _) => {
+                let text = std::fs::read_to_string(file).with_context(|| format!("log.password_file {}", file.display()))?;
+                let password = text.trim_end_matches(['\n', '\r']).to_owned().into();
+                Some(Sasl::Password { mechanism: self.mechanism.clone(), username: username.clone(), password })
+            }
+            (_, _, Some(file)) => Some(Sasl::TokenFile(file.clone())),
+            _ => None,
+        };
+        let client = self.cert_file.clone().zip(self.key_file.clone());
+        let tls = self.ca_file.clone().map(|ca| kafka::Tls { ca_file: Some(ca), client });
+        let (prefix, replication, min_insync) = (self.prefix.clone(), self.replication, self.min_insync);
+        Ok(Options { bootstrap: self.brokers.join(","), prefix, replication, min_insync, tls, sasl })
+    }
+}

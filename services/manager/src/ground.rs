@@ -1,0 +1,147 @@
+//! What a hub stands on: its log, how many partitions that has, and whether other hubs stand there too.
+
+use crate::args::Role;
+use crate::configuration::{Log, hub::Configuration};
+use crate::embedded;
+use crate::folder::Folder;
+use anyhow::{Context, bail};
+use fleet_journal::{Hubs, Topics, journal_of};
+use fleet_log::kafka::{Change, KafkaLog};
+use fleet_log::{EventLog, sqlite::SqliteLog};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How often a hub looks whether the topics are still as they must be.
+const LOOK: Duration = Duration::from_secs(3600);
+
+/// See the module.
+pub struct Ground {
+    /// The log.
+    pub log: Arc<dyn EventLog>,
+    /// Its topics.
+    pub topics: Topics,
+    /// This hub among others; absent where the log is embedded.
+    pub hubs: Option<Hubs>,
+    /// What this process does.
+    pub roles: BTreeSet<Role>,
+    kafka: Option<Arc<KafkaLog>>,
+}
+
+impl Ground {
+    /// The embedded log of a folder; one process, which does everything.
+    pub async fn embedded(folder: &Folder) -> anyhow::Result<Self> {
+        let log = embedded::open_log(folder).await?;
+        Ok(Self { log, topics: Topics::embedded(), hubs: None, roles: Role::all(), kafka: None })
+    }
+
+    /// What a configuration says.
+    pub async fn open(configuration: &Configuration, folder: &Folder, roles: BTreeSet<Role>) -> anyhow::Result<Self> {
+        let Some(log) = &configuration.log else {
+            if roles != Role::all() {
+                bail!("--roles: an embedded log has one process, which does everything; roles are for hubs that share a [log] on Kafka");
+            }
+            return Self::embedded(folder).await;
+        };
+        if roles.contains(&Role::Api) != roles.contains(&Role::Projector) {
+            bail!("--roles: api and projector go together: the read model is a file of this hub, and the API reads it");
+        }
+        if log.min_insync == 1 {
+            tracing::warn!("log.min_insync = 1: a broker that loses its power loses records that were acknowledged");
+        }
+        let kafka = Arc::new(open(log).await?);
+        let specs = Topics::specs_kafka();
+        let plan = kafka.plan(&specs).await?;
+        if !plan.is_empty() {
+            bail!("the topics are not as they must be; `fleet-manager topics apply` would do this:\n{}", lines(&plan));
+        }
+        kafka.verify(&specs).await?;
+        if journal_of(&*kafka, &Topics::kafka()).await?.is_none() {
+            bail!("no journal stands in these topics: `fleet-manager topics apply` founds it");
+        }
+        let hubs = Some(Hubs { name: configuration.name()?, leads: roles.contains(&Role::Decider) });
+        Ok(Self { log: kafka.clone(), topics: Topics::kafka(), hubs, roles, kafka: Some(kafka) })
+    }
+
+    /// Looks again, hourly: what somebody changed in the topics is said, and other partitions end the process.
+    pub fn watch(&self, tasks: &mut JoinSet<anyhow::Result<()>>, cancel: CancellationToken) {
+        let Some(kafka) = self.kafka.clone() else { return };
+        tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = cancel.cancelled() => return Ok(()),
+                    () = tokio::time::sleep(LOOK) => {}
+                }
+                let plan = match kafka.plan(&Topics::specs_kafka()).await {
+                    Ok(plan) => plan,
+                    Err(error) => {
+                        tracing::warn!(%error, "the topics cannot be looked at");
+                        continue;
+                    }
+                };
+                metrics::gauge!("fm_topics_differ").set(plan.len() as f64);
+                if !plan.is_empty() {
+                    tracing::error!(plan = lines(&plan), "the topics are no longer as they must be");
+                }
+                if plan.iter().any(|c| matches!(c, Change::Refuse { .. } | Change::Create { .. })) {
+                    bail!("the topics are no longer as they must be:\n{}", lines(&plan));
+                }
+            }
+        });
+    }
+}
+
+/// Opens the cluster.
+async fn open(log: &Log) -> anyhow::Result<KafkaLog> {
+    Ok(KafkaLog::open(log.options()?).await?)
+}
+
+fn lines(plan: &[Change]) -> String {
+    plan.iter().map(|c| format!("  {c}")).collect::<Vec<_>>().join("\n")
+}
+
+/// The log for reading alone: of a folder, beside whoever has it; or of a configuration.
+pub async fn read_only(data: Option<&std::path::Path>, config: Option<&std::path::Path>) -> anyhow::Result<(Arc<dyn EventLog>, Topics)> {
+    match (data, config) {
+        (Some(data), _) => Ok((Arc::new(SqliteLog::open_read_only(&data.join("log"))?), Topics::embedded())),
+        (None, Some(file)) => {
+            let configuration = Configuration::read(file)?;
+            let Some(log) = &configuration.log else {
+                return Ok((Arc::new(SqliteLog::open_read_only(&configuration.data.join("log"))?), Topics::embedded()));
+            };
+            let kafka = open(log).await?;
+            kafka.look(&Topics::specs_kafka())?;
+            Ok((Arc::new(kafka), Topics::kafka()))
+        }
+        (None, None) => bail!("--data FOLDER or --config FILE says where the log is"),
+    }
+}
+
+/// `topics plan` and `topics apply`: what must be done to the topics; `apply` does it, and founds the journal.
+pub async fn topics(file: &std::path::Path, apply: bool) -> anyhow::Result<()> {
+    let configuration = Configuration::read(file)?;
+    let log = configuration.log.as_ref().context("this configuration has no [log]: an embedded log makes its topics by itself")?;
+    let (kafka, specs) = (open(log).await?, Topics::specs_kafka());
+    let plan = kafka.plan(&specs).await?;
+    if plan.is_empty() {
+        crate::print::lines(&format!("{} topics, all as they must be", specs.len()));
+    } else {
+        crate::print::lines(&lines(&plan));
+    }
+    if plan.iter().any(|c| matches!(c, Change::Refuse { .. })) {
+        bail!("what is refused is for a person to decide; nothing was changed");
+    }
+    if !apply {
+        kafka.look(&specs)?;
+        let unfounded = plan.iter().any(|c| matches!(c, Change::Create { .. })) || journal_of(&kafka, &Topics::kafka()).await?.is_none();
+        if unfounded {
+            crate::print::lines("  found   the journal: one record at the beginning of each of its partitions");
+        }
+        return Ok(());
+    }
+    kafka.apply(&specs, &plan).await?;
+    kafka.verify(&specs).await?;
+    let journal = fleet_journal::found(&kafka, &Topics::kafka(), fleet_journal::Clock::now(&fleet_journal::SystemClock)).await?;
+    crate::print::lines(&format!("journal {journal} stands in {} partitions", Topics::kafka().partitions));
+    Ok(())
+}
