@@ -13,7 +13,7 @@ mod simulated;
 mod waiting;
 
 pub use api::{Answer, Api, ask_token, assertion, encoded};
-pub use pair::{Pair, Place, Rhythm, World, free_port};
+pub use pair::{Pair, Place, Rhythm, World, free_port, kafka_options, log_toml};
 pub use running::{Running, binary};
 pub use simulated::configure;
 pub use waiting::{until, until_within};

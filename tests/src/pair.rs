@@ -4,11 +4,14 @@
 use crate::running::tail;
 use crate::{Api, binary};
 use anyhow::{Context, bail};
+use fleet_journal::Topics;
+use fleet_log::{EventLog, kafka, sqlite::SqliteLog};
 use serde_json::Value;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the satellite does what, in seconds.
@@ -76,6 +79,8 @@ pub struct Pair {
     pub folder: PathBuf,
     /// The hub's URL.
     pub url: String,
+    /// Where the hub's log is, if not in its folder.
+    pub kafka: Option<kafka::Options>,
     hub: Option<Child>,
     satellite: Option<Child>,
     more: Vec<(String, Vec<String>)>,
@@ -95,7 +100,7 @@ impl Pair {
         for dir in ["hub", "satellite"] {
             std::fs::create_dir_all(folder.join(dir))?;
         }
-        let pair = Self { folder: folder.into(), url, hub: None, satellite: None, more: vec![], env: vec![] };
+        let pair = Self { folder: folder.into(), url, kafka: kafka_options(), hub: None, satellite: None, more: vec![], env: vec![] };
         let mut roster = "satelliteRoster:\n".to_owned();
         for place in world.places.iter().filter(|p| p.slurm.is_some()) {
             let (client, scopes) = (format!("slurm-agent-{}", place.name), r#"["device:update", "device-condition:create"]"#);
@@ -111,7 +116,10 @@ impl Pair {
             world.netbox.0
         )?;
         std::fs::write(folder.join("hub/values.yaml"), roster)?;
-        std::fs::write(folder.join("hub/hub.toml"), hub_toml(world, rhythm, port)?)?;
+        std::fs::write(folder.join("hub/hub.toml"), hub_toml(world, rhythm, port, pair.kafka.as_ref())?)?;
+        if pair.kafka.is_some() {
+            pair.manager(&["topics", "apply", "--config", "hub.toml"])?;
+        }
         pair.satellite_calls(&pair.url, world, rhythm)?;
         Ok(pair)
     }
@@ -143,6 +151,25 @@ impl Pair {
     pub fn satellite_calls(&self, url: &str, world: &World, rhythm: Rhythm) -> anyhow::Result<()> {
         std::fs::write(self.folder.join("satellite/satellite.toml"), satellite_toml(world, rhythm, url)?)?;
         Ok(())
+    }
+
+    /// Runs `fleet-manager` in the hub's folder, and gives what it says.
+    pub fn manager(&self, args: &[&str]) -> anyhow::Result<String> {
+        let done = Command::new(binary("fleet-manager")).current_dir(self.folder.join("hub")).args(args).output()?;
+        let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        if done.status.success() { Ok(text) } else { bail!("{args:?}: {text}") }
+    }
+
+    /// The hub's log, beside the hub.
+    pub async fn log_of_hub(&self) -> anyhow::Result<(Arc<dyn EventLog>, Topics)> {
+        match &self.kafka {
+            None => Ok((Arc::new(SqliteLog::open_read_only(&self.data().join("log"))?), Topics::embedded())),
+            Some(options) => {
+                let log = kafka::KafkaLog::open(options.clone()).await?;
+                log.look(&Topics::specs_kafka())?;
+                Ok((Arc::new(log), Topics::kafka()))
+            }
+        }
     }
 
     fn keygen(&self, client: &str) -> anyhow::Result<String> {
@@ -325,12 +352,32 @@ async fn spawn(mut command: Command, says: &str) -> anyhow::Result<Child> {
     .await?
 }
 
-fn hub_toml(world: &World, rhythm: Rhythm, port: u16) -> anyhow::Result<String> {
+/// Where `FM_TEST_LOG` says `kafka`: the brokers of `FM_TEST_KAFKA`, under a prefix of our own.
+pub fn kafka_options() -> Option<kafka::Options> {
+    std::env::var("FM_TEST_LOG").ok().filter(|log| log == "kafka")?;
+    let brokers = std::env::var("FM_TEST_KAFKA").ok()?;
+    let (replication, min_insync) = if brokers.contains(',') { (3, 2) } else { (1, 1) };
+    let prefix = format!("p{:016x}.", rand::random::<u64>());
+    Some(kafka::Options { prefix, replication, min_insync, ..kafka::Options::plain(&brokers) })
+}
+
+/// `[log]` of a hub's configuration.
+pub fn log_toml(options: &kafka::Options) -> String {
+    let brokers: Vec<_> = options.bootstrap.split(',').map(|b| format!("\"{b}\"")).collect();
+    let kafka::Options { prefix, replication, min_insync, .. } = options;
+    format!(
+        "[log]\nbrokers = [{}]\nprefix = \"{prefix}\"\nreplication = {replication}\nmin_insync = {min_insync}\naccept_single_copy = true\n",
+        brokers.join(", ")
+    )
+}
+
+fn hub_toml(world: &World, rhythm: Rhythm, port: u16, kafka: Option<&kafka::Options>) -> anyhow::Result<String> {
     let mut text = format!("data = \"data\"\nlisten = \"127.0.0.1:{port}\"\nroster = \"values.yaml\"\n");
     for place in &world.places {
         let slurm = if place.slurm.is_some() { format!(", slurm = {}", rhythm.interval) } else { String::new() };
         writeln!(text, "[[sites]]\nname = \"{}\"\nsources = {{netbox = {}{slurm}}}\n{}", place.name, rhythm.interval, place.roles)?;
     }
+    text.extend(kafka.map(log_toml));
     Ok(text)
 }
 

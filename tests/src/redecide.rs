@@ -3,8 +3,8 @@
 
 use fleet_journal::{Applied, Ledger, Rules, Topics};
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Reference, Request, Sighting, Wait};
-use fleet_log::{EventLog, Item, Stored};
-use fleet_schemas::*;
+use fleet_log::{EventLog, Item, Stored, TopicPartition};
+use fleet_schemas::{topics as names, *};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// What was checked.
@@ -26,9 +26,9 @@ struct Inbox {
 pub struct References(BTreeMap<u64, Arc<Reference>>);
 
 /// Reads partition 0 and keeps the reference after every record.
-pub async fn references(log: &dyn EventLog) -> Result<References, String> {
+pub async fn references(log: &dyn EventLog, topics: &Topics) -> Result<References, String> {
     let (mut ledger, mut out) = (Ledger::new(0, Rules::default()), BTreeMap::from([(0, Arc::default())]));
-    for stored in all(log, topics::JOURNAL, 0).await? {
+    for stored in all(log, topics.at(names::JOURNAL, 0)).await? {
         ledger.apply(&stored)?;
         let streams = ledger.streams.values().map(|s| &s.entity);
         let now = Reference { next: ledger.position.next, claimed_at: ledger.claimed_at, ..Reference::of(streams) };
@@ -37,8 +37,7 @@ pub async fn references(log: &dyn EventLog) -> Result<References, String> {
     Ok(References(out))
 }
 
-async fn all(log: &dyn EventLog, topic: &str, partition: u32) -> Result<Vec<Stored>, String> {
-    let at = Topics::embedded().at(topic, partition);
+async fn all(log: &dyn EventLog, at: TopicPartition) -> Result<Vec<Stored>, String> {
     let start = log.bounds(at.clone()).await.map_err(|e| e.to_string())?.start;
     let (mut reader, mut out) = (log.read(&[(at, start)]), Vec::new());
     loop {
@@ -51,11 +50,11 @@ async fn all(log: &dyn EventLog, topic: &str, partition: u32) -> Result<Vec<Stor
 }
 
 /// Makes every decision of a partition again.
-pub async fn partition(log: &dyn EventLog, partition: u32, references: &References) -> Result<Checked, String> {
-    let inbox =
-        Inbox { commands: all(log, topics::COMMANDS, partition).await?, observations: all(log, topics::OBSERVATIONS, partition).await? };
+pub async fn partition(log: &dyn EventLog, topics: &Topics, partition: u32, references: &References) -> Result<Checked, String> {
+    let all_of = |topic| all(log, topics.at(topic, partition));
+    let inbox = Inbox { commands: all_of(names::COMMANDS).await?, observations: all_of(names::OBSERVATIONS).await? };
     let (mut ledger, mut checked) = (Ledger::new(partition, Rules::default()), Checked::default());
-    for stored in all(log, topics::JOURNAL, partition).await? {
+    for stored in all_of(names::JOURNAL).await? {
         let before = ledger.inputs.clone();
         let states = match JournalRecord::decode(&stored.record.value) {
             Ok(JournalRecord::Decision(d)) => {

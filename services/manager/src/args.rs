@@ -191,20 +191,32 @@ pub struct ReplayArgs {
     pub config: Option<PathBuf>,
 }
 
+/// Whose read models.
+#[derive(ClapArgs)]
+#[group(required = true, multiple = false)]
+pub struct Of {
+    /// The data folder of an embedded log.
+    #[arg(long)]
+    pub data: Option<PathBuf>,
+    /// The configuration file of a hub, wherever its log is.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
 /// `projections …`.
 #[derive(Subcommand)]
 pub enum ProjectionsCommand {
     /// The generations, and how far they are.
     List {
-        /// The data folder.
-        #[arg(long)]
-        data: PathBuf,
+        /// Whose.
+        #[command(flatten)]
+        of: Of,
     },
     /// Fill a new generation from the journal, compare it with the one that serves, and flip.
     Rebuild {
-        /// The data folder; through the running process where one holds it.
-        #[arg(long)]
-        data: PathBuf,
+        /// Whose; through the running process where one holds the folder.
+        #[command(flatten)]
+        of: Of,
         /// Flip although the two differ.
         #[arg(long)]
         flip_anyway: bool,

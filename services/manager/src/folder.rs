@@ -8,6 +8,7 @@ use serde_json::json;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The operator that every dev folder has.
 pub const OPERATOR: &str = "user-operator";
@@ -36,6 +37,8 @@ pub struct Running {
 pub struct Folder {
     /// Its path.
     pub path: PathBuf,
+    /// Held while this process has the folder, where no log is in it whose lock says so.
+    lock: OnceLock<fs::File>,
 }
 
 impl Folder {
@@ -66,7 +69,18 @@ impl Folder {
         for dir in std::iter::once(path.to_owned()).chain(below.iter().map(|b| path.join(b))) {
             DirBuilder::new().recursive(true).mode(0o700).create(&dir).with_context(|| dir.display().to_string())?;
         }
-        Ok(Self { path: path.to_owned() })
+        Ok(Self { path: path.to_owned(), lock: OnceLock::new() })
+    }
+
+    /// Takes the folder for this process; false where another one has it.
+    pub fn lock(&self) -> anyhow::Result<bool> {
+        let path = self.path.join("lock");
+        let file = fs::File::options().create(true).append(true).open(&path).with_context(|| path.display().to_string())?;
+        match file.try_lock() {
+            Ok(()) => Ok(self.lock.set(file).is_ok()),
+            Err(fs::TryLockError::WouldBlock) => Ok(false),
+            Err(fs::TryLockError::Error(e)) => Err(e).with_context(|| path.display().to_string()),
+        }
     }
 
     /// Where the log is.

@@ -46,6 +46,9 @@ impl Ground {
         if roles.contains(&Role::Api) != roles.contains(&Role::Projector) {
             bail!("--roles: api and projector go together: the read model is a file of this hub, and the API reads it");
         }
+        if !folder.lock()? {
+            bail!("{} is in use by another process; stop it, or give this one a folder of its own", folder.path.display());
+        }
         if log.min_insync == 1 {
             tracing::warn!("log.min_insync = 1: a broker that loses its power loses records that were acknowledged");
         }

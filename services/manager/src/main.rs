@@ -76,8 +76,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Replay(args) => replay::run(args).await,
-        Command::Projections(ProjectionsCommand::List { data }) => projections::list(&data).await.map(|()| ExitCode::SUCCESS),
-        Command::Projections(ProjectionsCommand::Rebuild { data, flip_anyway }) => projections::rebuild(&data, flip_anyway).await,
+        Command::Projections(ProjectionsCommand::List { of }) => projections::list(&of).await.map(|()| ExitCode::SUCCESS),
+        Command::Projections(ProjectionsCommand::Rebuild { of, flip_anyway }) => projections::rebuild(&of, flip_anyway).await,
         Command::Vault(VaultCommand::Erase { data, site, role }) => vault::erase(&data, site, role).await.map(|()| ExitCode::SUCCESS),
         Command::Translate(args) => translate::run(args),
     }

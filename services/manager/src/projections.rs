@@ -1,7 +1,9 @@
 //! `projections list|rebuild`: through the process that has the folder, else by opening it.
 
-use crate::embedded;
+use crate::args::Of;
+use crate::configuration::hub::Configuration;
 use crate::folder::Folder;
+use crate::{embedded, ground};
 use anyhow::{Context, bail};
 use fleet_journal::Topics;
 use fleet_log::{Error, EventLog, sqlite::SqliteLog};
@@ -13,18 +15,34 @@ const LIMIT: Duration = Duration::from_secs(3600);
 
 enum Holder {
     /// Nobody: the folder is ours now.
-    Nobody(Folder, Arc<dyn EventLog>),
+    Nobody(Folder, Arc<dyn EventLog>, Topics),
     /// A running process.
     Process(Folder),
 }
 
-fn holder(data: &Path) -> anyhow::Result<Holder> {
+async fn holder(of: &Of) -> anyhow::Result<Holder> {
+    let configuration = of.config.as_deref().map(Configuration::read).transpose()?;
+    if let Some(configuration) = configuration.as_ref().filter(|c| c.log.is_some()) {
+        let folder = Folder::open(&configuration.data)?;
+        return Ok(match folder.lock()? {
+            false => Holder::Process(folder),
+            true => {
+                let (log, topics) = ground::read_only(None, of.config.as_deref()).await?;
+                Holder::Nobody(folder, log, topics)
+            }
+        });
+    }
+    let data = configuration.map(|c| c.data).or(of.data.clone()).context("--data FOLDER or --config FILE says whose")?;
+    embedded_holder(&data)
+}
+
+fn embedded_holder(data: &Path) -> anyhow::Result<Holder> {
     if !data.join("log").exists() {
         bail!("{}: there is no log here", data.display());
     }
     let folder = Folder::open(data)?;
     match SqliteLog::open(&folder.log()) {
-        Ok(log) => Ok(Holder::Nobody(folder, Arc::new(log))),
+        Ok(log) => Ok(Holder::Nobody(folder, Arc::new(log), Topics::embedded())),
         Err(Error::InUse { .. }) => Ok(Holder::Process(folder)),
         Err(e) => Err(e.into()),
     }
@@ -44,14 +62,14 @@ async fn call(folder: &Folder, method: reqwest::Method, path: &str, body: Option
 }
 
 /// `list`.
-pub async fn list(data: &Path) -> anyhow::Result<()> {
-    match holder(data)? {
+pub async fn list(of: &Of) -> anyhow::Result<()> {
+    match holder(of).await? {
         Holder::Process(folder) => {
             let answer = call(&folder, reqwest::Method::GET, "/admin/projections", None).await?;
             crate::print::lines(&format!("{answer:#}"));
         }
-        Holder::Nobody(folder, log) => {
-            for generation in embedded::open_generations(&folder, log, &Topics::embedded()).await?.list().await? {
+        Holder::Nobody(folder, log, topics) => {
+            for generation in embedded::open_generations(&folder, log, &topics).await?.list().await? {
                 let does = if generation.active { "serves" } else { "stands beside" };
                 crate::print::lines(&format!("generation {} {does}; nobody feeds it now", generation.number));
                 for (partition, next) in generation.next {
@@ -64,8 +82,8 @@ pub async fn list(data: &Path) -> anyhow::Result<()> {
 }
 
 /// `rebuild`.
-pub async fn rebuild(data: &Path, flip_anyway: bool) -> anyhow::Result<ExitCode> {
-    let (differences, flipped) = match holder(data)? {
+pub async fn rebuild(of: &Of, flip_anyway: bool) -> anyhow::Result<ExitCode> {
+    let (differences, flipped) = match holder(of).await? {
         Holder::Process(folder) => {
             let body = serde_json::json!({"flip_anyway": flip_anyway});
             let a = call(&folder, reqwest::Method::POST, "/admin/projections/rebuild", Some(body)).await?;
@@ -79,8 +97,8 @@ pub async fn rebuild(data: &Path, flip_anyway: bool) -> anyhow::Result<ExitCode>
             let told = a["differences"].as_array().into_iter().flatten();
             (told.map(|d| d.to_string()).collect::<Vec<_>>(), a["flipped"] == true)
         }
-        Holder::Nobody(folder, log) => {
-            let built = embedded::open_generations(&folder, log, &Topics::embedded()).await?.rebuild(flip_anyway).await?;
+        Holder::Nobody(folder, log, topics) => {
+            let built = embedded::open_generations(&folder, log, &topics).await?.rebuild(flip_anyway).await?;
             crate::print::lines(&format!(
                 "generation {}: {} devices, {} decisions in {:.2} s",
                 built.generation,

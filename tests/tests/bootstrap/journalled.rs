@@ -49,8 +49,8 @@ async fn every_decision_comes_out_the_same_again() {
     let ledger = world.replayed(0).await;
     let config = ledger.streams[&stream("gpu")].entity.bootstrap_config().unwrap().clone();
     assert_eq!((config.version, config.standing, config.fields.flavor.as_deref()), (4, true, None));
-    let references = redecide::references(&*world.log).await.unwrap();
-    let checked = redecide::partition(&*world.log, 0, &references).await.unwrap();
+    let references = redecide::references(&*world.log, &fleet_journal::Topics::embedded()).await.unwrap();
+    let checked = redecide::partition(&*world.log, &fleet_journal::Topics::embedded(), 0, &references).await.unwrap();
     assert_eq!(checked.decisions, 12);
     let known = world.journal.reference();
     crate::world::until(|| async {

@@ -8,14 +8,13 @@
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
 use fleet_journal::{Topics, replay};
-use fleet_log::{EventLog, Item, sqlite::SqliteLog};
-use fleet_schemas::*;
-use fleet_tests::{Api, Pair, Rhythm, World, binary, crypto, redecide, seed};
+use fleet_log::{EventLog, Item};
+use fleet_schemas::{topics as names, *};
+use fleet_tests::{Api, Pair, Rhythm, World, crypto, redecide, seed};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
-use std::process::Command as Process;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -152,21 +151,20 @@ async fn insist(way: &Mutex<Way>, device: &str, body: &str, key: &str) -> String
 }
 
 async fn count(pair: &Pair, told: &Told, hub_kills: u32) {
-    let log = SqliteLog::open_read_only(&pair.data().join("log")).unwrap();
-    let topics = Topics::embedded();
-    let references = redecide::references(&log).await.unwrap();
+    let (log, topics) = pair.log_of_hub().await.unwrap();
+    let references = redecide::references(&*log, &topics).await.unwrap();
     let (mut decisions, mut again, mut silent, mut claims) = (BTreeSet::new(), 0, 0, 0);
     let mut by_command: HashMap<CommandId, u32> = HashMap::new();
     for partition in 0..topics.partitions {
-        let (ledger, found) = replay::partition(&log, &topics, partition).await;
+        let (ledger, found) = replay::partition(&*log, &topics, partition).await;
         assert!(found.sound(), "{found:?}");
         claims += ledger.position.term;
-        for topic in [topics::COMMANDS, topics::OBSERVATIONS] {
+        for topic in [names::COMMANDS, names::OBSERVATIONS] {
             let end = log.bounds(topics.at(topic, partition)).await.unwrap().end;
-            let accepted = if topic == topics::COMMANDS { ledger.inputs.commands } else { ledger.inputs.observations };
+            let accepted = if topic == names::COMMANDS { ledger.inputs.commands } else { ledger.inputs.observations };
             assert_eq!(accepted, end, "{topic}/{partition}: every input lies below the accepted position");
         }
-        let mut reader = log.read(&[(topics.at(topics::JOURNAL, partition), 0)]);
+        let mut reader = log.read(&[(topics.at(names::JOURNAL, partition), 0)]);
         let mut audit = fleet_journal::Ledger::new(partition, fleet_journal::Rules::default());
         while let Ok(Item::Record(stored)) = reader.next().await {
             if let fleet_journal::Applied::Decision(d) = audit.apply(&stored).unwrap() {
@@ -176,7 +174,7 @@ async fn count(pair: &Pair, told: &Told, hub_kills: u32) {
                 }
             }
         }
-        let checked = redecide::partition(&log, partition, &references).await.unwrap();
+        let checked = redecide::partition(&*log, &topics, partition, &references).await.unwrap();
         (again, silent) = (again + checked.decisions, silent + checked.silent);
     }
     let told = told.lock().unwrap();
@@ -184,7 +182,7 @@ async fn count(pair: &Pair, told: &Told, hub_kills: u32) {
     assert!(lost.is_empty(), "told, and not in the journal: {lost:?}");
     let twice: Vec<_> = by_command.iter().filter(|(_, n)| **n != 1).collect();
     assert!(twice.is_empty(), "decided more than once: {twice:?}");
-    let observations = all_handed_over(&log, pair).await;
+    let observations = all_handed_over(&*log, &topics, pair).await;
     assert!(told.len() > 3 * WIDTH && claims as u32 >= hub_kills, "too little happened: {} told, {claims} claims", told.len());
     rebuilt(pair);
     println!(
@@ -197,10 +195,10 @@ async fn count(pair: &Pair, told: &Told, hub_kills: u32) {
 /// Whatever an agent ever queued is still queued, or was acknowledged and deleted: then the log has it, unless the hub refused it for good
 /// (a device that was moved meanwhile), which the satellite's log says. The queue's numbers are never given out again, so they say how many
 /// there were; one look at SLURM comes as two facts under one number.
-async fn all_handed_over(log: &SqliteLog, pair: &Pair) -> usize {
+async fn all_handed_over(log: &dyn EventLog, topics: &Topics, pair: &Pair) -> usize {
     let mut there = BTreeSet::new();
-    for partition in 0..Topics::embedded().partitions {
-        let mut reader = log.read(&[(Topics::embedded().at(topics::OBSERVATIONS, partition), 0)]);
+    for partition in 0..topics.partitions {
+        let mut reader = log.read(&[(topics.at(names::OBSERVATIONS, partition), 0)]);
         while let Ok(Item::Record(stored)) = reader.next().await {
             let o = decode::<Observation>(&stored.record.value).unwrap();
             there.insert((o.site, o.source, o.source_seq.epoch, o.source_seq.counter));
@@ -221,7 +219,6 @@ async fn all_handed_over(log: &SqliteLog, pair: &Pair) -> usize {
 
 /// The read model that was fed through all of it is the one made anew.
 fn rebuilt(pair: &Pair) {
-    let done = Process::new(binary("fleet-manager")).args(["projections", "rebuild", "--data"]).arg(pair.data()).output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(done.status.success() && text.contains("row for row the same"), "{text}{}", String::from_utf8_lossy(&done.stderr));
+    let text = pair.manager(&["projections", "rebuild", "--config", "hub.toml"]).unwrap();
+    assert!(text.contains("row for row the same"), "{text}");
 }
