@@ -4,6 +4,8 @@
 //! A test that needs a process asks for [`Running::start`]; the process ends with the value. Nothing here decides by a sleep.
 
 mod api;
+mod brokers;
+mod fleet;
 pub mod labs;
 mod pair;
 pub mod recorder;
@@ -12,6 +14,8 @@ mod running;
 mod simulated;
 mod waiting;
 
+pub use brokers::Brokers;
+pub use fleet::Fleet;
 pub use api::{Answer, Api, ask_token, assertion, encoded};
 pub use pair::{Pair, Place, Rhythm, World, free_port, kafka_options, log_toml};
 pub use running::{Running, binary};

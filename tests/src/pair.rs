@@ -174,8 +174,7 @@ impl Pair {
 
     fn keygen(&self, client: &str) -> anyhow::Result<String> {
         let out = self.folder.join("satellite");
-        let made = Command::new(binary("fleet-manager")).args(["satellite", "keygen", client, "--out"]).arg(&out).output()?;
-        if made.status.success() { Ok(String::from_utf8(made.stdout)?.trim().to_owned()) } else { bail!("keygen: {made:?}") }
+        keygen(client, &out)
     }
 
     /// Starts the hub, and waits until it says so.
@@ -316,11 +315,17 @@ impl Drop for Pair {
     }
 }
 
-fn runs(child: &mut Option<Child>) -> bool {
+/// A client's key at the site; gives the public half.
+pub(crate) fn keygen(client: &str, out: &Path) -> anyhow::Result<String> {
+    let made = Command::new(binary("fleet-manager")).args(["satellite", "keygen", client, "--out"]).arg(out).output()?;
+    if made.status.success() { Ok(String::from_utf8(made.stdout)?.trim().to_owned()) } else { bail!("keygen: {made:?}") }
+}
+
+pub(crate) fn runs(child: &mut Option<Child>) -> bool {
     child.as_mut().is_some_and(|c| matches!(c.try_wait(), Ok(None)))
 }
 
-fn end(child: &mut Option<Child>) {
+pub(crate) fn end(child: &mut Option<Child>) {
     if let Some(mut child) = child.take() {
         // It may be gone already; that is what was wanted.
         let _ = child.kill();
@@ -328,7 +333,7 @@ fn end(child: &mut Option<Child>) {
     }
 }
 
-async fn ended(mut child: Child) -> anyhow::Result<Option<i32>> {
+pub(crate) async fn ended(mut child: Child) -> anyhow::Result<Option<i32>> {
     for _ in 0..600 {
         if let Some(status) = child.try_wait()? {
             return Ok(status.code());
@@ -339,7 +344,7 @@ async fn ended(mut child: Child) -> anyhow::Result<Option<i32>> {
     bail!("it did not end within 30 s")
 }
 
-async fn spawn(mut command: Command, says: &str) -> anyhow::Result<Child> {
+pub(crate) async fn spawn(mut command: Command, says: &str) -> anyhow::Result<Child> {
     let says = says.to_owned();
     tokio::task::spawn_blocking(move || {
         let mut child = command.spawn().context("fleet-manager")?;
@@ -371,7 +376,7 @@ pub fn log_toml(options: &kafka::Options) -> String {
     )
 }
 
-fn hub_toml(world: &World, rhythm: Rhythm, port: u16, kafka: Option<&kafka::Options>) -> anyhow::Result<String> {
+pub(crate) fn hub_toml(world: &World, rhythm: Rhythm, port: u16, kafka: Option<&kafka::Options>) -> anyhow::Result<String> {
     let mut text = format!("data = \"data\"\nlisten = \"127.0.0.1:{port}\"\nroster = \"values.yaml\"\n");
     for place in &world.places {
         let slurm = if place.slurm.is_some() { format!(", slurm = {}", rhythm.interval) } else { String::new() };
@@ -381,7 +386,7 @@ fn hub_toml(world: &World, rhythm: Rhythm, port: u16, kafka: Option<&kafka::Opti
     Ok(text)
 }
 
-fn satellite_toml(world: &World, rhythm: Rhythm, url: &str) -> anyhow::Result<String> {
+pub(crate) fn satellite_toml(world: &World, rhythm: Rhythm, url: &str) -> anyhow::Result<String> {
     let Rhythm { interval, list, resync, sweep, window } = rhythm;
     let mut text = format!("data = \"data\"\nresync_seconds = {resync}\nlist_seconds = {list}\n[hub]\nurl = \"{url}\"\n");
     for place in &world.places {

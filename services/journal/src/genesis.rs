@@ -1,9 +1,13 @@
 //! Founding a journal: one Genesis per partition, all of one journal.
 
 use crate::Topics;
-use fleet_log::{EventLog, Item, Record, TopicPartition};
+use fleet_log::{EventLog, Item, ReadError, ReadFault, Record, TopicPartition};
 use fleet_schemas::{Genesis, JournalId, JournalRecord, Timestamp, topics as names};
+use std::time::Duration;
 use uuid::Uuid;
+
+/// How long a start waits for a log that does not answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Writes the Genesis of every partition that is empty. A half-founded journal is completed under the id it began with.
 pub async fn found(log: &dyn EventLog, topics: &Topics, now: Timestamp) -> Result<JournalId, fleet_log::Error> {
@@ -26,11 +30,25 @@ pub async fn found(log: &dyn EventLog, topics: &Topics, now: Timestamp) -> Resul
     Ok(journal)
 }
 
+/// A log that has just lost a broker may not answer at once.
+async fn first(log: &dyn EventLog, at: &TopicPartition) -> Result<Item, ReadError> {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        match log.read(&[(at.clone(), 0)]).next().await {
+            Err(ReadError { fault: ReadFault::Io(why), .. }) if tokio::time::Instant::now() < until => {
+                tracing::warn!(%at, why, "the first record of the journal is read again");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            read => return read,
+        }
+    }
+}
+
 async fn genesis_of(log: &dyn EventLog, at: &TopicPartition) -> Result<Option<JournalId>, fleet_log::Error> {
     if log.bounds(at.clone()).await?.end == 0 {
         return Ok(None);
     }
-    match log.read(&[(at.clone(), 0)]).next().await {
+    match first(log, at).await {
         Ok(Item::Record(stored)) => match JournalRecord::decode(&stored.record.value) {
             Ok(JournalRecord::Genesis(genesis)) => Ok(Some(genesis.journal)),
             // Whatever else stands there stops that partition when it is read, with its own words.

@@ -112,6 +112,7 @@ impl Leases {
             (lists && status.beat.elapsed() < STUCK).then_some(Led { partition: status.partition, decided })
         };
         let leads = if bye { vec![] } else { self.statuses.iter().filter_map(led).collect() };
+        self.view.sent(self.beat, Instant::now());
         let at = self.config.clock.now();
         let lease = Lease { hub: self.hub.name.clone(), boot: self.boot, beat: self.beat, leads, bye, at };
         let record = Record { key: self.boot.to_string().into(), value: encode(&lease).into() };

@@ -18,6 +18,10 @@ pub(super) struct View {
     own: BootId,
     name: String,
     begun: Instant,
+    /// Our last beat, and when it was sent.
+    sent: Option<(u64, Instant)>,
+    /// When the last of our beats that came back was sent: by then we had read what all the others said before it.
+    back: Option<Instant>,
     hubs: HashMap<BootId, Seen>,
     /// Since when nobody lists a partition.
     free: HashMap<u32, Instant>,
@@ -33,11 +37,21 @@ struct Seen {
 
 impl View {
     pub(super) fn new(own: BootId, name: String, begun: Instant) -> Self {
-        Self { own, name, begun, hubs: HashMap::new(), free: HashMap::new() }
+        Self { own, name, begun, sent: None, back: None, hubs: HashMap::new(), free: HashMap::new() }
+    }
+
+    pub(super) fn sent(&mut self, beat: u64, now: Instant) {
+        self.sent = Some((beat, now));
     }
 
     pub(super) fn heard(&mut self, lease: Lease, now: Instant) {
         let leads: BTreeMap<u32, Inputs> = lease.leads.into_iter().map(|l| (l.partition, l.decided)).collect();
+        if lease.boot == self.own
+            && let Some((beat, at)) = self.sent
+            && beat == lease.beat
+        {
+            self.back = Some(at);
+        }
         if lease.bye {
             self.hubs.remove(&lease.boot);
             return;
@@ -72,8 +86,8 @@ impl View {
 
     /// What this hub is to claim and keep. `leading`: what it leads; `standing`: the last answer.
     pub(super) fn mine(&mut self, partitions: u32, leading: &BTreeSet<u32>, standing: &BTreeSet<u32>, now: Instant) -> BTreeSet<u32> {
-        let own_is_fresh = self.hubs.get(&self.own).is_some_and(|seen| now.duration_since(seen.at) < FRESH);
-        if !own_is_fresh {
+        // Not when it was read: a process that was paused reads what was said meanwhile, and its own last words of before.
+        if self.back.is_none_or(|sent| now.duration_since(sent) >= FRESH) {
             return leading.clone();
         }
         let order = self.order(now);
@@ -169,6 +183,7 @@ mod tests {
                 let beats: Vec<Lease> = self.views.iter().enumerate().filter(|(i, _)| !self.mute.contains(i)).map(|(i, (_, leads))| self.lease(i, leads)).collect();
                 for (i, (view, leads)) in self.views.iter_mut().enumerate() {
                     if !self.mute.contains(&i) {
+                        view.sent(self.beat, self.now);
                         beats.iter().for_each(|b| view.heard(b.clone(), self.now));
                         let now_mine = view.mine(PARTITIONS, leads, leads, self.now);
                         *leads = now_mine;
@@ -228,11 +243,25 @@ mod tests {
 
     #[test]
     fn one_whose_own_beat_does_not_come_back_accuses_nobody() {
-        let (mut world, now) = (World::new(2), Instant::now());
+        let mut world = World::new(2);
         world.pass(400);
         let (view, leads) = &mut world.views[0];
         let later = world.now + Duration::from_secs(30);
         assert_eq!(view.mine(PARTITIONS, leads, leads, later), *leads, "nothing was heard for 30 s: it keeps, and takes nothing");
-        assert!(later > now);
+    }
+
+    #[test]
+    fn one_that_was_paused_believes_nothing_before_its_own_next_beat_came_back() {
+        let mut world = World::new(2);
+        world.pass(400);
+        world.mute.insert(0);
+        world.pass(40);
+        assert_eq!(world.leaders(), vec![1; PARTITIONS as usize], "the other took over");
+        // It wakes, and reads the first thing that was said after it fell asleep: its leases of then.
+        let old = world.lease(1, &BTreeSet::new());
+        let (view, leads) = &mut world.views[0];
+        let standing = std::mem::take(leads);
+        view.heard(old, world.now);
+        assert_eq!(view.mine(PARTITIONS, &BTreeSet::new(), &standing, world.now), BTreeSet::new(), "it claims nothing of what it led");
     }
 }

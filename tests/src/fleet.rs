@@ -1,0 +1,192 @@
+//! Several hubs on one Kafka, each a process of its own with its own folder, as they stand behind a load balancer in production: they share
+//! roster, sites, the issuer's keys and the vault's master key.
+
+use crate::pair::{self, World, hub_toml, log_toml, satellite_toml};
+use crate::{Api, Rhythm, binary, free_port};
+use anyhow::{Context, bail};
+use fleet_hub::access::{Issuer, SCOPES, generate_key};
+use fleet_journal::Topics;
+use fleet_log::{EventLog, kafka};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+/// What all hubs call themselves as an issuer.
+const ISSUER: &str = "http://127.0.0.1:1";
+/// The client that [`Fleet::agent`] is.
+const AGENT: &str = "chaos-agent";
+
+/// See the module.
+pub struct Fleet {
+    /// Where the log is.
+    pub kafka: kafka::Options,
+    folder: PathBuf,
+    hubs: Vec<One>,
+    satellite: Option<Child>,
+    issuer: Issuer,
+}
+
+struct One {
+    name: String,
+    url: String,
+    child: Option<Child>,
+}
+
+impl Fleet {
+    /// Writes the configurations of `count` hubs and one satellite, makes the topics, and starts nothing.
+    pub fn prepare(folder: &Path, world: &World, count: usize, kafka: kafka::Options) -> anyhow::Result<Self> {
+        crate::crypto();
+        std::fs::create_dir_all(folder.join("keys"))?;
+        std::fs::create_dir_all(folder.join("satellite"))?;
+        let pem = generate_key().map_err(anyhow::Error::msg)?.private_pem;
+        std::fs::write(folder.join("keys/issuer.pem"), &pem)?;
+        let issuer = Issuer::new(ISSUER, &[pem]).map_err(anyhow::Error::msg)?;
+        let hubs = (0..count).map(|i| One { name: format!("hub-{i}"), url: format!("http://127.0.0.1:{}", free_port()), child: None });
+        let fleet = Self { kafka, folder: folder.into(), hubs: hubs.collect(), satellite: None, issuer };
+        std::fs::write(folder.join("values.yaml"), fleet.roster(world)?)?;
+        for hub in &fleet.hubs {
+            std::fs::create_dir_all(folder.join(&hub.name))?;
+            std::fs::write(folder.join(&hub.name).join("hub.toml"), fleet.hub(hub, world)?)?;
+        }
+        let satellite = satellite_toml(world, Rhythm::QUICK, &fleet.hubs[0].url)?;
+        std::fs::write(folder.join("satellite/satellite.toml"), satellite.replace("[hub]\n", &format!("[hub]\nissuer = \"{ISSUER}\"\n")))?;
+        fleet.manager(0, &["topics", "apply", "--config", "hub.toml"])?;
+        Ok(fleet)
+    }
+
+    fn roster(&self, world: &World) -> anyhow::Result<String> {
+        let mut roster = "satelliteRoster:\n".to_owned();
+        let sites: Vec<_> = world.places.iter().map(|p| p.name.as_str()).collect();
+        let mut line = |client: &str, sites: &str, rest: &str| -> anyhow::Result<()> {
+            let jwk = pair::keygen(client, &self.folder.join("satellite"))?;
+            writeln!(roster, "  - {{client: {client}, sites: [{sites}], {rest}, jwks: {{keys: [{jwk}]}}}}")?;
+            Ok(())
+        };
+        let slurm = r#"kinds: [slurm], scopes: ["device:update", "device-condition:create"]"#;
+        for site in &sites {
+            line(&format!("slurm-agent-{site}"), site, slurm)?;
+        }
+        line(AGENT, &sites.join(", "), slurm)?;
+        let netbox = format!(r#"kinds: [netbox], instance: {}, scopes: ["observation:create"]"#, world.netbox.0);
+        line(&format!("netbox-agent-{}", world.netbox.0), &sites.join(", "), &netbox)?;
+        Ok(roster)
+    }
+
+    fn hub(&self, hub: &One, world: &World) -> anyhow::Result<String> {
+        let port = hub.url.rsplit(':').next().and_then(|p| p.parse().ok()).context("port")?;
+        let text = hub_toml(world, Rhythm::QUICK, port, None)?;
+        let shared = format!(
+            "name = \"{}\"\nurl = \"{ISSUER}\"\nissuer_keys = [\"../keys/issuer.pem\"]\nmaster_key = \"../keys/master.key\"\n",
+            hub.name
+        );
+        let text = text.replace("roster = \"values.yaml\"", "roster = \"../values.yaml\"");
+        Ok(format!("{shared}{text}[limits]\nper_second = 100000\nburst = 100000\n{}", log_toml(&self.kafka)))
+    }
+
+    /// Runs `fleet-manager` in the folder of hub `nth`, and gives what it says.
+    pub fn manager(&self, nth: usize, args: &[&str]) -> anyhow::Result<String> {
+        let folder = self.folder.join(&self.hubs[nth].name);
+        let done = Command::new(binary("fleet-manager")).current_dir(folder).args(args).output()?;
+        let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        if done.status.success() { Ok(text) } else { bail!("{args:?}: {text}") }
+    }
+
+    /// How many hubs there are.
+    pub fn count(&self) -> usize {
+        self.hubs.len()
+    }
+
+    fn command(&self, folder: &str, which: &str) -> anyhow::Result<Command> {
+        let folder = self.folder.join(folder);
+        let log = std::fs::File::options().create(true).append(true).open(folder.join("log.txt"))?;
+        let mut command = Command::new(binary("fleet-manager"));
+        command.current_dir(folder).args([which, "--config", &format!("{which}.toml")]).stderr(log);
+        Ok(command)
+    }
+
+    /// Starts hub `nth` and waits until it says that it runs.
+    pub async fn start(&mut self, nth: usize) -> anyhow::Result<()> {
+        let mut command = self.command(&self.hubs[nth].name, "hub")?;
+        command.stdout(Stdio::piped());
+        self.hubs[nth].child = Some(pair::spawn(command, "hub runs: ").await.with_context(|| self.log())?);
+        Ok(())
+    }
+
+    /// Starts hub `nth` where it does not run, and waits for nothing.
+    pub fn launch(&mut self, nth: usize) -> anyhow::Result<()> {
+        if !pair::runs(&mut self.hubs[nth].child) {
+            let mut command = self.command(&self.hubs[nth].name, "hub")?;
+            self.hubs[nth].child = Some(command.stdout(Stdio::null()).spawn()?);
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to hub `nth`.
+    pub fn signal(&mut self, nth: usize, signal: &str) -> anyhow::Result<()> {
+        let Some(child) = &mut self.hubs[nth].child else { bail!("hub {nth} does not run") };
+        Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status()?;
+        if signal == "KILL" {
+            child.wait()?;
+            self.hubs[nth].child = None;
+        }
+        Ok(())
+    }
+
+    /// Ends hub `nth` cleanly; gives its exit code.
+    pub async fn stop(&mut self, nth: usize) -> anyhow::Result<Option<i32>> {
+        self.signal(nth, "TERM")?;
+        pair::ended(self.hubs[nth].child.take().context("it does not run")?).await
+    }
+
+    /// Starts the satellite, which calls hub 0.
+    pub async fn start_satellite(&mut self) -> anyhow::Result<()> {
+        let mut command = self.command("satellite", "satellite")?;
+        command.stdout(Stdio::piped());
+        self.satellite = Some(pair::spawn(command, "satellite runs: ").await.with_context(|| self.log())?);
+        Ok(())
+    }
+
+    /// Ends the satellite.
+    pub fn end_satellite(&mut self) {
+        pair::end(&mut self.satellite);
+    }
+
+    /// Hub `nth` with every right.
+    pub fn operator(&self, nth: usize) -> anyhow::Result<Api> {
+        self.api(nth, "operator", &SCOPES.join(" "))
+    }
+
+    /// Hub `nth` as an agent of SLURM.
+    pub fn agent(&self, nth: usize) -> anyhow::Result<Api> {
+        self.api(nth, AGENT, "device:update device-condition:create")
+    }
+
+    fn api(&self, nth: usize, client: &str, scopes: &str) -> anyhow::Result<Api> {
+        let token = self.issuer.issue(client, scopes, &["*".into()]).map_err(anyhow::Error::msg)?;
+        Api::with_token(&self.hubs[nth].url, &token)
+    }
+
+    /// The log, beside the hubs.
+    pub async fn log_of_hubs(&self) -> anyhow::Result<(Arc<dyn EventLog>, Topics)> {
+        let log = kafka::KafkaLog::open(self.kafka.clone()).await?;
+        log.look(&Topics::specs_kafka())?;
+        Ok((Arc::new(log), Topics::kafka()))
+    }
+
+    /// The last lines of what each hub logged.
+    pub fn log(&self) -> String {
+        let of = |hub: &One| format!("{}:\n{}", hub.name, crate::running::tail(&self.folder.join(&hub.name).join("log.txt")));
+        self.hubs.iter().map(of).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}", self.log());
+        }
+        pair::end(&mut self.satellite);
+        self.hubs.iter_mut().for_each(|hub| pair::end(&mut hub.child));
+    }
+}

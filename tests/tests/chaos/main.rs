@@ -1,0 +1,65 @@
+//! `make chaos`: two hubs and three brokers under load, and every ten seconds something is killed, paused or stopped. Afterwards
+//! everything is counted: what was acknowledged, what the journal holds, what each read model says.
+//!
+//! `FM_CHAOS_SECONDS` (120), `FM_CHAOS_RATE` (observations a second, 600), `FM_SEED`.
+
+#![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
+
+mod count;
+mod harm;
+mod load;
+
+use fleet_schemas::DeviceId;
+use fleet_tests::{Brokers, Fleet, World, crypto, seed, until_within};
+use load::Load;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const DEVICES: u32 = 200;
+const HUBS: usize = 2;
+
+/// A number of the environment.
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_is_decided_twice() {
+    crypto();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed(std::process::id().into()));
+    let (folder, options) = (TempDir::new().unwrap(), fleet_sim::Options { sites: 1, devices: DEVICES, seed: 1, people: false, pace: 1.0 });
+    let sim = fleet_sim::start(options).await.unwrap();
+    let world = World::simulated(&sim, folder.path()).unwrap();
+    let mut brokers = Brokers::start(folder.path(), 3, "").unwrap();
+    let mut fleet = Fleet::prepare(folder.path(), &world, HUBS, brokers.options()).unwrap();
+    for hub in 0..HUBS {
+        fleet.start(hub).await.unwrap();
+    }
+    enrolled(&mut fleet).await;
+    let devices: Vec<_> = sim.world.devices().iter().map(|d| DeviceId::from_netbox("sim", d.id as i64).to_string()).collect();
+    let load = Load::start(&fleet, &world.places[0].name, devices, setting("FM_CHAOS_RATE", 600));
+    let span = Duration::from_secs(setting("FM_CHAOS_SECONDS", 120));
+    let harms = harm::harm(&mut fleet, &mut brokers, span, &mut rng).await;
+    let done = load.settle(&fleet).await;
+    for hub in 0..HUBS {
+        assert_eq!(fleet.stop(hub).await.unwrap(), Some(0), "a clean stop of hub {hub}");
+    }
+    count::count(&fleet, &harms, &done, span).await;
+    sim.stop().await;
+}
+
+/// Every device is known to every hub; from then on nobody looks.
+async fn enrolled(fleet: &mut Fleet) {
+    fleet.start_satellite().await.unwrap();
+    for hub in 0..HUBS {
+        let api = fleet.operator(hub).unwrap();
+        until_within(Duration::from_secs(120), "every device is known", || async {
+            let there = api.all("/devices").await.map_err(|e| e.to_string())?.len();
+            if there == DEVICES as usize { Ok(()) } else { Err(format!("{there} devices")) }
+        })
+        .await;
+    }
+    fleet.end_satellite();
+}
