@@ -25,6 +25,7 @@ impl Brokers {
         let script = crate::repository("tests/labs/kafka.sh");
         let mut command = Command::new("bash");
         command.arg(script).arg(what).env("KAFKA_LAB_HOME", &self.folder).env("KAFKA_LAB_PORT", self.port.to_string());
+        command.env("KAFKA_LAB_JAVA", "-XX:TieredStopAtLevel=1");
         command.env("KAFKA_LAB_BROKERS", self.count.to_string()).env("KAFKA_LAB_HEAP", "384m").env("KAFKA_LAB_PROPS", &self.props);
         let done = command.stdin(Stdio::null()).output().context("kafka.sh")?;
         if done.status.success() { Ok(()) } else { bail!("kafka.sh {what}: {}", String::from_utf8_lossy(&done.stderr)) }

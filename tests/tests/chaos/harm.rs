@@ -23,6 +23,8 @@ const KINDS: [&str; 5] = ["kill hub", "pause hub", "stop hub", "kill broker", "p
 /// Harms for `span`; afterwards everything runs.
 pub async fn harm(fleet: &mut Fleet, brokers: &mut Brokers, span: Duration, rng: &mut ChaCha8Rng) -> Vec<Harm> {
     let (started, mut harms) = (Instant::now(), Vec::new());
+    // What it does undisturbed, for comparison.
+    tokio::time::sleep(EVERY).await;
     // Every kind once, whatever the dice say.
     for round in 0.. {
         let begun = Instant::now();

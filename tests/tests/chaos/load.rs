@@ -58,6 +58,7 @@ impl Load {
             let every = Duration::from_secs_f64((EACH * LANES) as f64 / rate as f64);
             lanes.spawn(observations(lane, every, site.to_owned(), hubs.clone(), devices.clone(), done.clone(), stop.clone()));
         }
+        lanes.spawn(pulse(done.clone(), stop.clone()));
         Self { done, stop, lanes }
     }
 
@@ -75,6 +76,21 @@ impl Load {
         // What was handed over is decided.
         tokio::time::sleep(Duration::from_secs(3)).await;
         std::mem::take(&mut *self.done.lock().unwrap())
+    }
+}
+
+/// Says every two seconds what was acknowledged in them.
+async fn pulse(done: Arc<Mutex<Done>>, stop: Arc<AtomicBool>) {
+    let (mut before, mut tick) = ((0, 0), tokio::time::interval(Duration::from_secs(2)));
+    tick.tick().await;
+    while !stop.load(Ordering::Relaxed) {
+        tick.tick().await;
+        let now = {
+            let done = done.lock().unwrap();
+            (done.decisions.len(), done.observed.len())
+        };
+        println!("         {:>5} commands/s {:>6} observations/s", (now.0 - before.0) / 2, (now.1 - before.1) / 2);
+        before = now;
     }
 }
 

@@ -25,6 +25,9 @@ pub use topics::Change;
 /// How long dropping the log waits for its clients; what they still do after that harms nobody.
 const FAREWELL: Duration = Duration::from_secs(3);
 
+/// How long it may take until all brokers know of a change of topics.
+const ANNOUNCED: Duration = Duration::from_secs(30);
+
 /// A log on a Kafka cluster.
 pub struct KafkaLog {
     options: Options,
@@ -60,9 +63,19 @@ impl KafkaLog {
         self.topics.plan(specs).await
     }
 
-    /// Does what a plan says, except what it refuses.
+    /// Does what a plan says, except what it refuses, and waits until every broker that is asked says so.
     pub async fn apply(&self, specs: &[TopicSpec], plan: &[Change]) -> Result<(), Error> {
-        self.topics.apply(specs, plan).await
+        self.topics.apply(specs, plan).await?;
+        let until = tokio::time::Instant::now() + ANNOUNCED;
+        loop {
+            let left = self.plan(specs).await?;
+            let open = left.iter().find(|c| !matches!(c, Change::Refuse { .. }));
+            match open {
+                None => return Ok(()),
+                Some(change) if tokio::time::Instant::now() > until => return Err(change.refusal()),
+                Some(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+            }
+        }
     }
 
     /// Refuses the first thing that differs; nothing is changed.
@@ -106,7 +119,7 @@ impl EventLog for KafkaLog {
             if let Some(refused) = plan.iter().find(|c| matches!(c, Change::Refuse { .. } | Change::Set { .. })) {
                 return Err(refused.refusal());
             }
-            self.topics.apply(&topics, &plan).await?;
+            self.apply(&topics, &plan).await?;
             self.know(&topics, true)
         })
     }

@@ -220,8 +220,22 @@ impl Topics {
         }
     }
 
-    /// The configurations of a topic, and whether they are its own.
+    /// The configurations of a topic, and whether they are its own. A broker that has not heard of it yet describes it as empty.
     async fn configs(&self, name: &str) -> Result<BTreeMap<String, (String, bool)>, Error> {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let told = self.described(name).await?;
+            if !told.is_empty() {
+                return Ok(told);
+            }
+            if tokio::time::Instant::now() > until {
+                return Err(self.io(name, &"no broker describes it"));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn described(&self, name: &str) -> Result<BTreeMap<String, (String, bool)>, Error> {
         let options = AdminOptions::new().request_timeout(Some(PATIENCE));
         let told = self.admin.describe_configs([&ResourceSpecifier::Topic(name)], &options).await.map_err(|e| self.io(name, &e))?;
         let resource = told.into_iter().next().ok_or_else(|| self.io(name, &"nothing was described"))?;
