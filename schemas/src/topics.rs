@@ -11,6 +11,14 @@ pub const OBSERVATIONS: &str = "observations.v1";
 pub const JOURNAL: &str = "journal.v1";
 /// That hubs live, and what they lead: hub → hubs. Only where several share the work.
 pub const LEASES: &str = "leases.v1";
+/// Public: what happens to devices.
+pub const DEVICE_EVENTS: &str = "device-events.v1";
+/// Public: what changes about their conditions.
+pub const CONDITION_EVENTS: &str = "condition-events.v1";
+/// Public, compacted: what is true of each device now.
+pub const DEVICE_STATE: &str = "device-state.v1";
+/// Public: versions of bootstrap configurations.
+pub const BOOTSTRAP_CONFIG_EVENTS: &str = "bootstrap-config-events.v1";
 /// Input that could not be decoded or decided.
 pub const PARKED: &str = "parked.v1";
 
@@ -69,7 +77,12 @@ pub fn name(topic: &str) -> String {
 
 /// The partition of `key`: partition 0 is for reference streams alone, all others spread over the rest as Java producers spread them.
 pub fn partition(key: &[u8], partitions: u32) -> u32 {
-    if partitions < 2 { 0 } else { 1 + (murmur2(key) & 0x7fff_ffff) % (partitions - 1) }
+    if partitions < 2 { 0 } else { 1 + java_partition(key, partitions - 1) }
+}
+
+/// The partition that a Java producer puts `key` into: where a record of a public topic lies.
+pub fn java_partition(key: &[u8], partitions: u32) -> u32 {
+    (murmur2(key) & 0x7fff_ffff) % partitions.max(1)
 }
 
 /// Java's `org.apache.kafka.common.utils.Utils.murmur2`.
@@ -123,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_declared_topics_parse() {
-        for topic in [COMMANDS, OBSERVATIONS, JOURNAL, LEASES, PARKED] {
+        for topic in [COMMANDS, OBSERVATIONS, JOURNAL, LEASES, PARKED, DEVICE_EVENTS, CONDITION_EVENTS, DEVICE_STATE, BOOTSTRAP_CONFIG_EVENTS] {
             assert!(declared().topic.contains_key(topic), "{topic}");
         }
     }

@@ -8,12 +8,14 @@ mod api;
 pub mod openapi;
 pub mod private;
 mod problem;
+mod publisher;
 mod reactor;
 mod render;
 mod telling;
 pub mod vault;
 
 pub use problem::Problem;
+pub use publisher::{Frame, Publisher, published};
 pub use reactor::ControlPositions;
 
 use access::{Clients, Denials, Issuer, Limits};

@@ -1,6 +1,8 @@
 //! Waiting for the decision of a command.
 
 use crate::ledger::Remembered;
+use fleet_fence::Head;
+use fleet_lifecycle::Entity;
 use fleet_log::{AppendError, Fut};
 use fleet_schemas::{Command, CommandId, Decision, Hash, OperationId, Outcome, StreamId};
 use std::{collections::HashMap, sync::Arc, sync::Mutex, time::Duration};
@@ -34,13 +36,21 @@ type Waiter = (Hash, oneshot::Sender<Result<Answer, AskError>>);
 /// Who waits for which command.
 pub struct Outcomes {
     waiting: Mutex<HashMap<CommandId, Vec<Waiter>>>,
-    /// Of each partition: commands that somebody has begun to wait for. A repeat of one leaves no record when another hub leads.
+    /// What the loop of each partition is asked.
     asked: Vec<Asked>,
 }
 
-type Asked = (mpsc::Sender<(CommandId, StreamId)>, Mutex<Option<mpsc::Receiver<(CommandId, StreamId)>>>);
+type Asked = (mpsc::Sender<Question>, Mutex<Option<mpsc::Receiver<Question>>>);
 
-/// Commands that the loop of a partition has not looked up yet, the most: one that is not looked up is told nothing, and asks again.
+/// What the loop of a partition knows, and others ask.
+pub(crate) enum Question {
+    /// Somebody has begun to wait for this command. A repeat of one leaves no record when another hub leads.
+    Command(CommandId, StreamId),
+    /// How these streams stand, when the journal has been read up to this offset at least; none where it has not.
+    States(Vec<StreamId>, u64, oneshot::Sender<Option<Vec<(Entity, Head)>>>),
+}
+
+/// Questions that the loop of a partition has not looked at yet, the most: one that is not looked at is not answered, and asked again.
 const UNSEEN: usize = 4096;
 
 /// SHA-256 of what a command asks: everything but its id, its times and its trace.
@@ -71,13 +81,20 @@ impl Outcomes {
         drop(waiting);
         if let Some((asked, _)) = self.asked.get(partition as usize) {
             // Full: the loop is behind; the decision itself, or the next repeat, tells.
-            let _ = asked.try_send((command.id, command.stream.clone()));
+            let _ = asked.try_send(Question::Command(command.id, command.stream.clone()));
         }
         told
     }
 
-    /// What somebody has begun to wait for in `partition`: for its loop alone.
-    pub(crate) fn asked(&self, partition: u32) -> Option<mpsc::Receiver<(CommandId, StreamId)>> {
+    /// How streams of a partition stand; see [`Question::States`].
+    pub(crate) async fn states(&self, partition: u32, streams: Vec<StreamId>, read: u64) -> Option<Vec<(Entity, Head)>> {
+        let (tell, told) = oneshot::channel();
+        self.asked.get(partition as usize)?.0.send(Question::States(streams, read, tell)).await.ok()?;
+        told.await.ok().flatten()
+    }
+
+    /// What is asked of `partition`: for its loop alone.
+    pub(crate) fn asked(&self, partition: u32) -> Option<mpsc::Receiver<Question>> {
         self.asked.get(partition as usize)?.1.lock().unwrap_or_else(|e| e.into_inner()).take()
     }
 

@@ -28,9 +28,10 @@ pub use reactor::Positions;
 pub use rules::Rules;
 pub use topics::Topics;
 
-use fleet_lifecycle::Reference;
+use fleet_fence::Head;
+use fleet_lifecycle::{Entity, Reference};
 use fleet_log::{AppendError, EventLog, Fut, Record, TopicPartition};
-use fleet_schemas::{BootId, Command, Micros, Observation, SECOND, encode, topics as names};
+use fleet_schemas::{BootId, Command, Micros, Observation, SECOND, StreamId, encode, topics as names};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -162,6 +163,29 @@ impl Journal {
             }
         }
         Ok(self.config.log.bounds(at(names::JOURNAL)).await?.end)
+    }
+
+    /// How streams of `partition` stand, once its loop has read the journal up to offset `read`; none where that is not soon. Streams that
+    /// do not exist are left out.
+    pub async fn states(&self, partition: u32, streams: Vec<StreamId>, read: u64, patience: Duration) -> Option<Vec<(Entity, Head)>> {
+        let until = tokio::time::Instant::now() + patience;
+        loop {
+            let asked = self.outcomes.states(partition, streams.clone(), read);
+            if let Some(states) = tokio::time::timeout_at(until, asked).await.ok()? {
+                return Some(states);
+            }
+            tokio::time::timeout_at(until, tokio::time::sleep(Duration::from_millis(20))).await.ok()?;
+        }
+    }
+
+    /// What this hub is to lead, and how far others are.
+    pub fn turns(&self) -> watch::Receiver<Arc<Turns>> {
+        self.turns.clone()
+    }
+
+    /// The log it runs on.
+    pub fn log(&self) -> &Arc<dyn EventLog> {
+        &self.config.log
     }
 
     /// The reference streams as they are now.

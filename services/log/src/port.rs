@@ -211,6 +211,23 @@ pub trait Reader: Send {
     fn next(&mut self) -> Fut<'_, Result<Item, ReadError>>;
 }
 
+/// A record for others: with headers, and without a value where it says that the key is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Public {
+    /// Never empty.
+    pub key: Bytes,
+    /// The bytes; absent = the key is gone.
+    pub value: Option<Bytes>,
+    /// Headers, in their order.
+    pub headers: Vec<(&'static str, String)>,
+}
+
+/// A log that others read as well.
+pub trait Publish: EventLog {
+    /// Appends as [`EventLog::append`] does.
+    fn publish(&self, at: TopicPartition, records: Vec<Public>) -> Fut<'static, Result<(), AppendError>>;
+}
+
 /// The log.
 pub trait EventLog: Send + Sync {
     /// Creates the topics that are missing, and verifies those that are there: what differs is refused, nothing is changed then.

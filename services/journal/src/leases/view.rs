@@ -96,6 +96,7 @@ impl View {
             let listed = self.alive(now).any(|(boot, seen)| *boot != self.own && seen.leads.contains_key(&p));
             let preferred = rank(&order, p, &self.name, self.own);
             let is_mine = if leading.contains(&p) {
+                self.free.remove(&p);
                 // Given back only to one who is there to take it, and seasoned.
                 preferred == Some(0) || order.seasoned < 2 || preferred.is_none()
             } else if listed {

@@ -1,10 +1,10 @@
 //! Reading the journal: every record goes through the ledger, whoever wrote it.
 
 use super::{Desk, End, timers::Timers};
-use crate::{Ledger, ledger::Applied};
+use crate::{Ledger, ask::Question, ledger::Applied};
 use fleet_fence::NextN;
 use fleet_log::{Item, ReadError, ReadFault, Reader};
-use fleet_schemas::{CommandId, StreamId, topics as names};
+use fleet_schemas::{StreamId, topics as names};
 use tokio::sync::mpsc;
 
 /// The ledger, the reader that feeds it, and the timers of its streams.
@@ -12,7 +12,7 @@ pub(crate) struct Tail {
     pub(crate) ledger: Ledger,
     pub(crate) timers: Timers,
     reader: Box<dyn Reader>,
-    asked: Option<mpsc::Receiver<(CommandId, StreamId)>>,
+    asked: Option<mpsc::Receiver<Question>>,
 }
 
 impl Tail {
@@ -21,16 +21,14 @@ impl Tail {
         Self { ledger, timers: Timers::default(), reader, asked: desk.outcomes.asked(desk.partition) }
     }
 
-    /// Reads and applies one record, if there is one; or answers who asks for what was decided before. Cancel safe: nothing is awaited
+    /// Reads and applies one record, if there is one; or answers a question. Cancel safe: nothing is awaited
     /// between taking a record and applying it.
     pub(crate) async fn step(&mut self, desk: &Desk) -> Result<(), End> {
         let read = tokio::select! {
             biased;
             read = self.reader.next() => read,
-            (command, stream) = asked(&mut self.asked) => {
-                if let Some(answer) = self.ledger.streams.get(&stream).and_then(|s| s.memory.get(&command)) {
-                    desk.outcomes.tell(command, answer, true);
-                }
+            question = asked(&mut self.asked) => {
+                self.answer(desk, question);
                 return Ok(());
             }
         };
@@ -58,6 +56,22 @@ impl Tail {
         }
     }
 
+    fn answer(&self, desk: &Desk, question: Question) {
+        match question {
+            Question::Command(command, stream) => {
+                if let Some(answer) = self.ledger.streams.get(&stream).and_then(|s| s.memory.get(&command)) {
+                    desk.outcomes.tell(command, answer, true);
+                }
+            }
+            Question::States(streams, read, tell) => {
+                let state = |s: &StreamId| self.ledger.streams.get(s).map(|s| (s.entity.clone(), s.head));
+                let states = (self.ledger.position.next >= read).then(|| streams.iter().filter_map(state).collect());
+                // Who asked may have left.
+                let _ = tell.send(states);
+            }
+        }
+    }
+
     fn applied(&mut self, desk: &Desk, decision: &fleet_schemas::Decision, offset: u64) {
         let Some(stream) = self.ledger.streams.get(&decision.stream) else { return };
         self.timers.set(&decision.stream, &stream.entity);
@@ -80,7 +94,7 @@ impl Tail {
     }
 }
 
-async fn asked(asked: &mut Option<mpsc::Receiver<(CommandId, StreamId)>>) -> (CommandId, StreamId) {
+async fn asked(asked: &mut Option<mpsc::Receiver<Question>>) -> Question {
     match asked {
         Some(asked) => match asked.recv().await {
             Some(asked) => asked,

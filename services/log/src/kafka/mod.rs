@@ -11,10 +11,10 @@ mod producer;
 mod reader;
 mod topics;
 
-use crate::port::{AppendError, Cleanup, Error, EventLog, Fut, Offset, Reader, Record, TopicPartition, TopicSpec};
+use crate::port::{AppendError, Cleanup, Error, EventLog, Fut, Offset, Public, Publish, Reader, Record, TopicPartition, TopicSpec};
 use consumers::Consumers;
 use context::Context;
-use producer::Producer;
+use producer::{Outgoing, Producer};
 use rdkafka::admin::AdminOptions;
 use rdkafka::{Offset as At, TopicPartitionList};
 use std::{collections::HashMap, ops::Range, sync::Arc, sync::RwLock, time::Duration};
@@ -111,6 +111,27 @@ impl KafkaLog {
     }
 }
 
+impl KafkaLog {
+    fn put(&self, at: &TopicPartition, records: &[Outgoing<'_>]) -> Fut<'static, Result<(), AppendError>> {
+        let not_stored = |why: String| -> Fut<'static, Result<(), AppendError>> { Box::pin(async { Err(AppendError::NotStored(why)) }) };
+        if records.iter().any(|r| r.key.is_empty()) {
+            return not_stored("a record has an empty key".into());
+        }
+        let Some(known) = self.known(at) else { return not_stored(format!("no partition {at}")) };
+        match &known.producer {
+            Some(producer) => producer.append(at.partition, records),
+            None => not_stored("the log is open for reading only".into()),
+        }
+    }
+}
+
+impl Publish for KafkaLog {
+    fn publish(&self, at: TopicPartition, records: Vec<Public>) -> Fut<'static, Result<(), AppendError>> {
+        let outgoing = records.iter().map(|r| Outgoing { key: &r.key, value: r.value.as_deref(), headers: &r.headers });
+        self.put(&at, &outgoing.collect::<Vec<_>>())
+    }
+}
+
 impl EventLog for KafkaLog {
     fn ensure(&self, topics: &[TopicSpec]) -> Fut<'_, Result<(), Error>> {
         let topics = topics.to_vec();
@@ -125,15 +146,8 @@ impl EventLog for KafkaLog {
     }
 
     fn append(&self, at: TopicPartition, records: Vec<Record>) -> Fut<'static, Result<(), AppendError>> {
-        let not_stored = |why: String| -> Fut<'static, Result<(), AppendError>> { Box::pin(async { Err(AppendError::NotStored(why)) }) };
-        if records.iter().any(|r| r.key.is_empty()) {
-            return not_stored("a record has an empty key".into());
-        }
-        let Some(known) = self.known(&at) else { return not_stored(format!("no partition {at}")) };
-        match &known.producer {
-            Some(producer) => producer.append(at.partition, &records),
-            None => not_stored("the log is open for reading only".into()),
-        }
+        let outgoing = records.iter().map(|r| Outgoing { key: &r.key, value: Some(&r.value), headers: &[] });
+        self.put(&at, &outgoing.collect::<Vec<_>>())
     }
 
     fn read(&self, from: &[(TopicPartition, Offset)]) -> Box<dyn Reader> {

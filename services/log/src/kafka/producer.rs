@@ -2,9 +2,9 @@
 //! topic becomes known, since the first acknowledgement of a new one takes half a second.
 
 use super::{context::Context, options::MAX_RECORD, options::Options};
-use crate::port::{AppendError, Fut, Record};
+use crate::port::{AppendError, Fut};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::DeliveryResult;
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, PurgeConfig, ThreadedProducer};
 use rdkafka::{ClientContext, config::FromClientConfigAndContext, config::RDKafkaLogLevel};
 use std::sync::{Arc, Mutex, RwLock};
@@ -18,6 +18,20 @@ pub(super) struct Producer {
     options: Options,
     context: Context,
     client: RwLock<Arc<Client>>,
+}
+
+/// A record as it goes out.
+pub(super) struct Outgoing<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) value: Option<&'a [u8]>,
+    pub(super) headers: &'a [(&'static str, String)],
+}
+
+impl Outgoing<'_> {
+    fn size(&self) -> usize {
+        let headers: usize = self.headers.iter().map(|(key, value)| key.len() + value.len()).sum();
+        self.key.len() + self.value.map_or(0, <[u8]>::len) + headers
+    }
 }
 
 /// An append whose records are on their way.
@@ -101,9 +115,9 @@ impl Producer {
     }
 
     /// Enqueues in call order, and never waits.
-    pub(super) fn append(&self, partition: u32, records: &[Record]) -> Fut<'static, Result<(), AppendError>> {
+    pub(super) fn append(&self, partition: u32, records: &[Outgoing<'_>]) -> Fut<'static, Result<(), AppendError>> {
         let not_stored = |why: String| -> Fut<'static, Result<(), AppendError>> { Box::pin(async { Err(AppendError::NotStored(why)) }) };
-        if let Some(large) = records.iter().map(|r| r.key.len() + r.value.len()).find(|size| *size > MAX_RECORD) {
+        if let Some(large) = records.iter().map(Outgoing::size).find(|size| *size > MAX_RECORD) {
             return not_stored(format!("a record has {large} bytes, more than {MAX_RECORD}"));
         }
         if records.is_empty() {
@@ -115,10 +129,13 @@ impl Producer {
         };
         let (pending, told) = Pending::new(records.len());
         for (nth, record) in records.iter().enumerate() {
-            let sent = BaseRecord::with_opaque_to(&self.topic, pending.clone())
-                .partition(partition as i32)
-                .key(&record.key[..])
-                .payload(&record.value[..]);
+            let mut sent = BaseRecord::with_opaque_to(&self.topic, pending.clone()).partition(partition as i32).key(record.key);
+            sent.payload = record.value;
+            if !record.headers.is_empty() {
+                let headers = OwnedHeaders::new_with_capacity(record.headers.len());
+                let add = |all: OwnedHeaders, (key, value): &(&'static str, String)| all.insert(Header { key, value: Some(value) });
+                sent = sent.headers(record.headers.iter().fold(headers, add));
+            }
             if let Err((error, _)) = client.send(sent) {
                 // The queue is full, or the client is broken: none of what is left was taken. What was taken decides.
                 pending.came(records.len() - nth, Err((true, self.words(&error))));

@@ -1,0 +1,318 @@
+//! One partition of the journal, published.
+
+use super::fold::{Fold, Meant};
+use super::records::{Out, state};
+use super::{Publisher, partitions};
+use fleet_fence::Position;
+use fleet_journal::Turns;
+use fleet_log::{AppendError, Error, Item, ReadError, ReadFault, Reader};
+use fleet_schemas::{DeviceId, DeviceState, StreamId, decode, topics};
+use futures::FutureExt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Records of the journal that are read before what they mean is appended.
+const BATCH: usize = 512;
+/// How often a position is written at most.
+const STORE_EVERY: Duration = Duration::from_secs(1);
+/// How long the state of a device is waited for, each time.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Publishes a partition whenever it is this hub's turn.
+pub(super) async fn in_turn(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<(), Error> {
+    let mut turns = publisher.journal.turns();
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            Ok(_) = turns.wait_for(|t| t.mine.contains(&partition)) => {}
+        }
+        let turn = cancel.child_token();
+        let follow = run(publisher.clone(), partition, turn.clone());
+        tokio::pin!(follow);
+        tokio::select! {
+            outcome = &mut follow => outcome?,
+            () = over(&mut turns, partition) => {
+                turn.cancel();
+                follow.await?;
+            }
+        }
+        if cancel.is_cancelled() {
+            return Ok(());
+        }
+    }
+}
+
+async fn over(turns: &mut watch::Receiver<Arc<Turns>>, partition: u32) {
+    if turns.wait_for(|t| !t.mine.contains(&partition)).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Why following ends.
+enum End {
+    Cancelled,
+    /// Nothing further of this partition may be believed, or published.
+    Stopped(String),
+}
+
+async fn run(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<(), Error> {
+    let end = match Follower::begin(publisher, partition, cancel.clone()).await {
+        Ok(mut follower) => {
+            let end = follower.for_ever().await;
+            // What is lost here is published again, and dropped by whoever has it.
+            if let Err(error) = follower.store().await {
+                tracing::warn!(partition, %error, "the publisher's position was not written");
+            }
+            end
+        }
+        Err(end) => end,
+    };
+    if let End::Stopped(why) = end {
+        tracing::error!(partition, why, "the publisher stopped at this partition; a person must look");
+        metrics::gauge!("fm_publisher_stopped", "partition" => partition.to_string()).set(1.0);
+        cancel.cancelled().await;
+    }
+    Ok(())
+}
+
+struct Follower {
+    publisher: Publisher,
+    partition: u32,
+    fold: Fold,
+    reader: Box<dyn Reader>,
+    /// The state topic behind what we publish: a late record of another publisher must not stay on top.
+    watched: Option<Box<dyn Reader>>,
+    /// Devices whose state is to be told.
+    due: BTreeSet<DeviceId>,
+    stored: u64,
+    stored_at: Instant,
+    cancel: CancellationToken,
+}
+
+impl Follower {
+    /// Reads the past, so that it can be counted on from there.
+    async fn begin(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<Self, End> {
+        let failed = |e: Error| End::Stopped(e.to_string());
+        let stored = publisher.positions.load().await.map_err(failed)?.remove(&partition);
+        if stored.is_none() && !untouched(&publisher, partition).await.map_err(failed)? {
+            return Err(End::Stopped(
+                "the position is lost, and the public topics have records: `fleet-manager publisher restart` publishes all of it again, \
+                 and readers drop what they have by fleet_seq"
+                    .into(),
+            ));
+        }
+        let log = publisher.journal.log().clone();
+        let at = publisher.journal.topics().at(topics::JOURNAL, partition);
+        let watched = watched(&publisher, partition).await.map_err(failed)?;
+        let reader = log.read(&[(at, 0)]);
+        let (fold, due, stored_at) = (Fold::new(), BTreeSet::new(), Instant::now());
+        let mut follower = Self { publisher, partition, fold, reader, watched, due, stored: 0, stored_at, cancel };
+        if let Some(position) = stored {
+            follower.past(&position).await?;
+            follower.stored = position.next;
+        }
+        Ok(follower)
+    }
+
+    /// Folds what was published before; nothing of it is published again.
+    async fn past(&mut self, position: &Position) -> Result<(), End> {
+        while self.fold.position.next < position.next {
+            let read = tokio::select! {
+                () = self.cancel.cancelled() => return Err(End::Cancelled),
+                read = self.reader.next() => read,
+            };
+            match read {
+                Ok(Item::Record(stored)) => {
+                    self.fold.take(&stored).map_err(End::Stopped)?;
+                }
+                Ok(Item::End { next, .. }) if next < position.next => {
+                    return Err(End::Stopped(format!("the journal ends at offset {next}, and was published up to {}", position.next)));
+                }
+                Ok(Item::End { .. }) => {}
+                Err(error) => self.again(error).await?,
+            }
+        }
+        if self.fold.position == *position {
+            return Ok(());
+        }
+        Err(End::Stopped("the journal is not the one that was published: the record before the position is another".into()))
+    }
+
+    async fn again(&mut self, error: ReadError) -> Result<(), End> {
+        let ReadFault::Io(why) = &error.fault else { return Err(End::Stopped(error.to_string())) };
+        tracing::warn!(partition = self.partition, why, "reading the journal is tried again");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let at = self.publisher.journal.topics().at(topics::JOURNAL, self.partition);
+        self.reader = self.publisher.journal.log().read(&[(at, self.fold.position.next)]);
+        Ok(())
+    }
+
+    async fn for_ever(&mut self) -> End {
+        loop {
+            let late = self.stored < self.fold.position.next;
+            let round = tokio::select! {
+                () = self.cancel.cancelled() => return End::Cancelled,
+                read = self.reader.next() => self.batch(read).await,
+                read = watch_on(&mut self.watched) => self.seen(read).await,
+                () = tokio::time::sleep(STORE_EVERY), if late => Ok(()),
+            };
+            if let Err(end) = round {
+                return end;
+            }
+            if self.stored_at.elapsed() >= STORE_EVERY
+                && let Err(error) = self.store().await
+            {
+                tracing::warn!(partition = self.partition, %error, "the publisher's position is written later");
+            }
+        }
+    }
+
+    /// Takes `first` and what is there behind it, and publishes what it means.
+    async fn batch(&mut self, first: Result<Item, ReadError>) -> Result<(), End> {
+        let (mut next, mut out) = (Some(first), Vec::new());
+        for _ in 0..BATCH {
+            match next {
+                Some(Ok(Item::Record(stored))) => {
+                    let Meant { out: some, device } = self.fold.take(&stored).map_err(End::Stopped)?;
+                    out.extend(some);
+                    self.due.extend(device);
+                }
+                Some(Ok(Item::End { .. })) => {}
+                Some(Err(error)) => {
+                    self.again(error).await?;
+                    break;
+                }
+                None => break,
+            }
+            next = self.reader.next().now_or_never();
+        }
+        self.put(out).await?;
+        self.states().await
+    }
+
+    /// The states that are due, as the partition's own loop has them: the journal as far as we have read it, or further.
+    async fn states(&mut self) -> Result<(), End> {
+        while !self.due.is_empty() {
+            let streams: Vec<_> = self.due.iter().map(|d| StreamId::Device(*d)).collect();
+            let read = self.fold.position.next;
+            let states = tokio::select! {
+                () = self.cancel.cancelled() => return Err(End::Cancelled),
+                states = self.publisher.journal.states(self.partition, streams, read, PATIENCE) => states,
+            };
+            let Some(states) = states else {
+                tracing::warn!(partition = self.partition, "the states of devices are published later: the partition's loop does not answer");
+                continue;
+            };
+            let told = |(entity, head): &(fleet_lifecycle::Entity, fleet_fence::Head)| {
+                let device = entity.device()?;
+                state(device, head.version, self.fold.changed_at(device.id))
+            };
+            self.put(states.iter().filter_map(told).collect()).await?;
+            self.due.clear();
+        }
+        Ok(())
+    }
+
+    /// A record of the state topic, ours or another's: one that is older than what stands is followed by the current one again.
+    async fn seen(&mut self, read: Result<Item, ReadError>) -> Result<(), End> {
+        match read {
+            Ok(Item::Record(stored)) => {
+                let key = std::str::from_utf8(&stored.record.key).ok().and_then(|k| k.parse::<StreamId>().ok());
+                let Some(StreamId::Device(device)) = key else { return Ok(()) };
+                let told = decode::<DeviceState>(&stored.record.value).map(|s| s.version);
+                let older = told.is_ok_and(|told| self.fold.version(device).is_some_and(|stands| told < stands));
+                if older && self.due.insert(device) {
+                    self.states().await?;
+                }
+                Ok(())
+            }
+            Ok(Item::End { .. }) => Ok(()),
+            Err(error) => {
+                tracing::warn!(partition = self.partition, %error, "reading the state topic is tried again");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                self.watched = watched(&self.publisher, self.partition).await.map_err(|e| End::Stopped(e.to_string()))?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends until the log has it all, in order for each subject.
+    async fn put(&mut self, out: Vec<Out>) -> Result<(), End> {
+        let mut spread: BTreeMap<(&'static str, u32), Vec<fleet_log::Public>> = BTreeMap::new();
+        for Out { topic, mut record } in out {
+            if let Some(value) = record.value.take() {
+                let name = record.headers.iter().find(|(k, _)| *k == "ce_type").map_or("", |(_, v)| v.as_str());
+                let name = name.trim_start_matches("fm.").trim_end_matches(".v1");
+                record.value = Some(self.publisher.frame.put(name, value).map_err(End::Stopped)?);
+            }
+            let partition = topics::java_partition(&record.key, partitions(topic));
+            spread.entry((topic, partition)).or_default().push(record);
+        }
+        for ((topic, partition), records) in spread {
+            metrics::counter!("fm_published_total", "topic" => topic).increment(records.len() as u64);
+            let at = self.publisher.journal.topics().at(topic, partition);
+            let mut pause = Duration::from_millis(50);
+            loop {
+                let appended = tokio::select! {
+                    () = self.cancel.cancelled() => return Err(End::Cancelled),
+                    appended = self.publisher.log.publish(at.clone(), records.clone()) => appended,
+                };
+                let Err(AppendError::NotStored(why) | AppendError::Unknown(why)) = appended else { break };
+                tracing::warn!(%at, why, "public records are appended again");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(5));
+            }
+        }
+        Ok(())
+    }
+
+    async fn store(&mut self) -> Result<(), Error> {
+        if self.stored == self.fold.position.next {
+            return Ok(());
+        }
+        self.stored_at = Instant::now();
+        let position = self.fold.position.clone();
+        if self.publisher.positions.store(self.partition, self.stored, position.clone()).await? {
+            self.stored = position.next;
+            return Ok(());
+        }
+        let standing = self.publisher.positions.load().await?.get(&self.partition).map_or(0, |p| p.next);
+        tracing::warn!(partition = self.partition, standing, "another publisher moved this partition on");
+        self.stored = standing;
+        Ok(())
+    }
+}
+
+async fn watch_on(watched: &mut Option<Box<dyn Reader>>) -> Result<Item, ReadError> {
+    match watched {
+        Some(watched) => watched.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The states of a partition's devices: those of the journal's partition n lie in n - 1, and partition 0 has no devices.
+async fn watched(publisher: &Publisher, partition: u32) -> Result<Option<Box<dyn Reader>>, Error> {
+    let Some(below) = partition.checked_sub(1) else { return Ok(None) };
+    let at = publisher.journal.topics().at(topics::DEVICE_STATE, below);
+    let end = publisher.journal.log().bounds(at.clone()).await?.end;
+    Ok(Some(publisher.journal.log().read(&[(at, end)])))
+}
+
+/// Whether nothing of this partition was ever published.
+async fn untouched(publisher: &Publisher, partition: u32) -> Result<bool, Error> {
+    let all = publisher.journal.topics();
+    let places: Vec<_> = if partition == 0 {
+        (0..partitions(topics::BOOTSTRAP_CONFIG_EVENTS)).map(|p| all.at(topics::BOOTSTRAP_CONFIG_EVENTS, p)).collect()
+    } else {
+        [topics::DEVICE_EVENTS, topics::CONDITION_EVENTS, topics::DEVICE_STATE].map(|t| all.at(t, partition - 1)).into()
+    };
+    for at in places {
+        if publisher.journal.log().bounds(at).await?.end > 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
