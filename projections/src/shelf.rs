@@ -80,6 +80,7 @@ pub(crate) async fn control(path: &Path) -> Result<SqlitePool, Error> {
          CREATE TABLE IF NOT EXISTS denial (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, client TEXT NOT NULL,
              reason TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL, detail TEXT NOT NULL, unrecorded INTEGER NOT NULL) STRICT;
          CREATE TABLE IF NOT EXISTS reactor_position (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
+         CREATE TABLE IF NOT EXISTS publisher_position (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
          CREATE TABLE IF NOT EXISTS parked_closing (topic TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL,
              at INTEGER NOT NULL, done INTEGER NOT NULL, PRIMARY KEY (topic, partition, offset)) STRICT;",
     )

@@ -89,7 +89,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
 
 /// What a hub without the API answers: whether it lives, and whether it is ready.
 pub fn health(hub: Arc<Hub>) -> Router {
-    api::health::routes().into_router().fallback(api::not_found).with_state(hub)
+    api::health::without_api().fallback(api::not_found).with_state(hub)
 }
 
 /// Ends what takes longer, with a problem that says what that means.

@@ -99,6 +99,8 @@ pub enum Role {
     Projector,
     /// Draws what follows from decisions for other streams, of the partitions that it leads.
     Reactor,
+    /// Publishes to the topics of other teams, of the partitions that it leads. Only where the log is Kafka.
+    Publisher,
 }
 
 impl Role {
@@ -122,6 +124,9 @@ pub enum TopicsCommand {
         /// The hub's configuration file.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
+        /// Begin a new journal although the inputs have records, which it will know nothing of.
+        #[arg(long)]
+        found_anew: bool,
     },
 }
 

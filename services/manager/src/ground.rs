@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use fleet_journal::{Hubs, Topics, journal_of};
 use fleet_log::kafka::{Change, KafkaLog};
 use fleet_log::{EventLog, sqlite::SqliteLog};
+use fleet_schemas::topics as names;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,8 @@ pub struct Ground {
     pub hubs: Option<Hubs>,
     /// What this process does.
     pub roles: BTreeSet<Role>,
-    kafka: Option<Arc<KafkaLog>>,
+    /// The same log, where it is Kafka.
+    pub kafka: Option<Arc<KafkaLog>>,
 }
 
 impl Ground {
@@ -69,6 +71,7 @@ impl Ground {
     /// Looks again, hourly: what somebody changed in the topics is said, and other partitions end the process.
     pub fn watch(&self, tasks: &mut JoinSet<anyhow::Result<()>>, cancel: CancellationToken) {
         let Some(kafka) = self.kafka.clone() else { return };
+        metrics::gauge!("fm_topics_differ").set(0.0);
         tasks.spawn(async move {
             loop {
                 tokio::select! {
@@ -120,8 +123,18 @@ pub async fn read_only(data: Option<&std::path::Path>, config: Option<&std::path
     }
 }
 
+/// Whether a journal stands in the topics; not where its topic is to be made yet.
+async fn founded(kafka: &KafkaLog, plan: &[Change]) -> anyhow::Result<bool> {
+    let journal = names::name(names::JOURNAL);
+    if plan.iter().any(|c| matches!(c, Change::Create { topic, .. } if topic.ends_with(&journal))) {
+        return Ok(false);
+    }
+    kafka.look(&Topics::specs_kafka())?;
+    Ok(journal_of(kafka, &Topics::kafka()).await?.is_some())
+}
+
 /// `topics plan` and `topics apply`: what must be done to the topics; `apply` does it, and founds the journal.
-pub async fn topics(file: &std::path::Path, apply: bool) -> anyhow::Result<()> {
+pub async fn topics(file: &std::path::Path, apply: bool, anew: bool) -> anyhow::Result<()> {
     let configuration = Configuration::read(file)?;
     let log = configuration.log.as_ref().context("this configuration has no [log]: an embedded log makes its topics by itself")?;
     let (kafka, specs) = (open(log).await?, Topics::specs_kafka());
@@ -135,15 +148,23 @@ pub async fn topics(file: &std::path::Path, apply: bool) -> anyhow::Result<()> {
         bail!("what is refused is for a person to decide; nothing was changed");
     }
     if !apply {
-        kafka.look(&specs)?;
-        let unfounded = plan.iter().any(|c| matches!(c, Change::Create { .. })) || journal_of(&kafka, &Topics::kafka()).await?.is_none();
-        if unfounded {
+        if !founded(&kafka, &plan).await? {
             crate::print::lines("  found   the journal: one record at the beginning of each of its partitions");
         }
         return Ok(());
     }
     kafka.apply(&specs, &plan).await?;
     kafka.verify(&specs).await?;
+    if !founded(&kafka, &[]).await? {
+        for (topic, partition) in [names::COMMANDS, names::OBSERVATIONS].into_iter().flat_map(|t| (0..Topics::kafka().partitions).map(move |p| (t, p))) {
+            if kafka.bounds(Topics::kafka().at(topic, partition)).await?.end > 0 && !anew {
+                bail!(
+                    "the journal is empty, and {topic} has records: a journal was lost, or stands elsewhere; restore it \
+                     (docs/guides/runbooks/another-journal.md), or say --found-anew to begin one that knows nothing of them"
+                );
+            }
+        }
+    }
     let journal = fleet_journal::found(&kafka, &Topics::kafka(), fleet_journal::Clock::now(&fleet_journal::SystemClock)).await?;
     crate::print::lines(&format!("journal {journal} stands in {} partitions", Topics::kafka().partitions));
     Ok(())

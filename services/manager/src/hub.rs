@@ -10,7 +10,7 @@ use axum_server::tls_rustls::RustlsConfig;
 use fleet_hub::access::outside::{Grant, Outside};
 use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits};
 use fleet_hub::vault::{MasterKey, Vault};
-use fleet_hub::{ControlPositions, Hub};
+use fleet_hub::{ControlPositions, Frame, Hub, Publisher};
 use fleet_journal::{AskError, Config, Journal, Phase};
 use fleet_projections::Generations;
 use fleet_schemas::{Actor, Ask, Command, CommandId, MINUTE, OutcomeKind, SiteId, StreamId};
@@ -67,8 +67,12 @@ impl Running {
             tasks.spawn(async move { Ok(watching.0.watch(watching.1).await?) });
         }
         if ground.roles.contains(&Role::Reactor) {
-            let positions = Arc::new(ControlPositions(generations.control().clone()));
+            let positions = Arc::new(ControlPositions::reactor(generations.control().clone()));
             journal.react(positions, &mut loops, cancel.clone());
+        }
+        if let Some(log) = ground.kafka.filter(|_| ground.roles.contains(&Role::Publisher)) {
+            let positions = Arc::new(ControlPositions::publisher(generations.control().clone()));
+            Publisher { log, journal: journal.clone(), positions, frame: Frame::SingleObject }.start(&mut loops, &cancel);
         }
         let hub = Hub {
             journal: journal.clone(),

@@ -56,8 +56,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Dev(args) => dev::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Hub(args) => hub::run(&args.config, args.roles(), args.metrics).await.map(|()| ExitCode::SUCCESS),
-        Command::Topics(TopicsCommand::Plan { config }) => ground::topics(&config, false).await.map(|()| ExitCode::SUCCESS),
-        Command::Topics(TopicsCommand::Apply { config }) => ground::topics(&config, true).await.map(|()| ExitCode::SUCCESS),
+        Command::Topics(TopicsCommand::Plan { config }) => ground::topics(&config, false, false).await.map(|()| ExitCode::SUCCESS),
+        Command::Topics(TopicsCommand::Apply { config, found_anew }) => ground::topics(&config, true, found_anew).await.map(|()| ExitCode::SUCCESS),
         Command::Satellite(args) => match args.command {
             None => {
                 let file = args.config.ok_or_else(|| anyhow::anyhow!("--config FILE says what it looks at and where the hub is"))?;

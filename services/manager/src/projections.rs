@@ -5,10 +5,11 @@ use crate::configuration::hub::Configuration;
 use crate::folder::Folder;
 use crate::{embedded, ground};
 use anyhow::{Context, bail};
+use fleet_hub::access::Issuer;
 use fleet_journal::Topics;
 use fleet_log::{Error, EventLog, sqlite::SqliteLog};
 use serde_json::Value;
-use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{path::Path, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 /// A rebuild beside live reads may take long.
 const LIMIT: Duration = Duration::from_secs(3600);
@@ -16,8 +17,8 @@ const LIMIT: Duration = Duration::from_secs(3600);
 enum Holder {
     /// Nobody: the folder is ours now.
     Nobody(Folder, Arc<dyn EventLog>, Topics),
-    /// A running process.
-    Process(Folder),
+    /// A running process, and the issuer whose tokens it takes, where that is not the folder's own.
+    Process(Folder, Option<PathBuf>),
 }
 
 async fn holder(of: &Of) -> anyhow::Result<Holder> {
@@ -25,33 +26,38 @@ async fn holder(of: &Of) -> anyhow::Result<Holder> {
     if let Some(configuration) = configuration.as_ref().filter(|c| c.log.is_some()) {
         let folder = Folder::open(&configuration.data)?;
         return Ok(match folder.lock()? {
-            false => Holder::Process(folder),
+            false => Holder::Process(folder, configuration.issuer_keys.first().cloned()),
             true => {
                 let (log, topics) = ground::read_only(None, of.config.as_deref()).await?;
                 Holder::Nobody(folder, log, topics)
             }
         });
     }
+    let key = configuration.as_ref().and_then(|c| c.issuer_keys.first().cloned());
     let data = configuration.map(|c| c.data).or(of.data.clone()).context("--data FOLDER or --config FILE says whose")?;
-    embedded_holder(&data)
+    embedded_holder(&data, key)
 }
 
-fn embedded_holder(data: &Path) -> anyhow::Result<Holder> {
+fn embedded_holder(data: &Path, key: Option<PathBuf>) -> anyhow::Result<Holder> {
     if !data.join("log").exists() {
         bail!("{}: there is no log here", data.display());
     }
     let folder = Folder::open(data)?;
     match SqliteLog::open(&folder.log()) {
         Ok(log) => Ok(Holder::Nobody(folder, Arc::new(log), Topics::embedded())),
-        Err(Error::InUse { .. }) => Ok(Holder::Process(folder)),
+        Err(Error::InUse { .. }) => Ok(Holder::Process(folder, key)),
         Err(e) => Err(e.into()),
     }
 }
 
 /// Asks the process that has the folder, with a token of the folder's own issuer.
-async fn call(folder: &Folder, method: reqwest::Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+async fn call(folder: &Folder, key: Option<&Path>, method: reqwest::Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
     let crate::folder::Running { url, issuer } = folder.running()?;
-    let token = folder.issuer(&issuer)?.issue("local-admin", "admin", &["*".into()]).map_err(anyhow::Error::msg)?;
+    let issuer = match key {
+        Some(key) => Issuer::new(&issuer, &[std::fs::read_to_string(key).with_context(|| key.display().to_string())?]).map_err(anyhow::Error::msg)?,
+        None => folder.issuer(&issuer)?,
+    };
+    let token = issuer.issue("local-admin", "admin", &["*".into()]).map_err(anyhow::Error::msg)?;
     let client = reqwest::Client::builder().timeout(LIMIT).no_proxy().build()?;
     let request = client.request(method, format!("{url}/api/v1{path}")).bearer_auth(token);
     let request = if let Some(body) = body { request.json(&body) } else { request };
@@ -64,8 +70,8 @@ async fn call(folder: &Folder, method: reqwest::Method, path: &str, body: Option
 /// `list`.
 pub async fn list(of: &Of) -> anyhow::Result<()> {
     match holder(of).await? {
-        Holder::Process(folder) => {
-            let answer = call(&folder, reqwest::Method::GET, "/admin/projections", None).await?;
+        Holder::Process(folder, key) => {
+            let answer = call(&folder, key.as_deref(), reqwest::Method::GET, "/admin/projections", None).await?;
             crate::print::lines(&format!("{answer:#}"));
         }
         Holder::Nobody(folder, log, topics) => {
@@ -84,9 +90,9 @@ pub async fn list(of: &Of) -> anyhow::Result<()> {
 /// `rebuild`.
 pub async fn rebuild(of: &Of, flip_anyway: bool) -> anyhow::Result<ExitCode> {
     let (differences, flipped) = match holder(of).await? {
-        Holder::Process(folder) => {
+        Holder::Process(folder, key) => {
             let body = serde_json::json!({"flip_anyway": flip_anyway});
-            let a = call(&folder, reqwest::Method::POST, "/admin/projections/rebuild", Some(body)).await?;
+            let a = call(&folder, key.as_deref(), reqwest::Method::POST, "/admin/projections/rebuild", Some(body)).await?;
             crate::print::lines(&format!(
                 "generation {}: {} devices, {} decisions in {:.2} s",
                 a["generation"],

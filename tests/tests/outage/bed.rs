@@ -120,7 +120,7 @@ impl Bed {
         let generations = Arc::new(generations);
         generations.feed().await.unwrap();
         journal.settled().await;
-        let positions = Arc::new(fleet_hub::ControlPositions(generations.control().clone()));
+        let positions = Arc::new(fleet_hub::ControlPositions::reactor(generations.control().clone()));
         journal.react(positions, &mut tasks, loops.cancel.clone());
         let slurm = self.client("slurm-agent-sim1", Source::Slurm, &["device:update", "device-condition:create"]);
         let clients = Clients::new(vec![slurm, self.client("netbox-agent-sim", Source::Netbox, &["observation:create"])]).unwrap();

@@ -46,15 +46,29 @@ async fn livez(State(hub): State<Arc<Hub>>) -> Response {
     (status, Json(json!({"ok": stuck.is_empty(), "stuck": stuck}))).into_response()
 }
 
-/// Every partition leads or is shown stopped, and the read model is close behind.
+/// The same of a hub that serves nothing but this: it needs no read model.
+pub(crate) fn without_api() -> axum::Router<Arc<Hub>> {
+    let ready = async |State(hub): State<Arc<Hub>>| {
+        let ok = settled(&hub);
+        let partitions: Vec<_> = hub.journal.statuses().iter().map(partition).collect();
+        let status = if ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        (status, Json(json!({"ok": ok, "partitions": partitions}))).into_response()
+    };
+    axum::Router::new().route("/livez", axum::routing::get(livez)).route("/readyz", axum::routing::get(ready))
+}
+
+fn settled(hub: &Hub) -> bool {
+    hub.journal.statuses().iter().all(|s| matches!(s.phase, Phase::Leading | Phase::Standby | Phase::Stopped(_)))
+}
+
+/// Every partition leads, reads along or is shown stopped, and the read model is close behind.
 async fn readyz(State(hub): State<Arc<Hub>>) -> Response {
     let reads = hub.reads();
     let lag = reads.lag();
     let partitions: Vec<_> = hub.journal.statuses().iter().map(partition).collect();
     let halted: Vec<_> =
         reads.progress().partitions.iter().filter_map(|(p, s)| s.stopped.clone().map(|why| json!({"partition": p, "why": why}))).collect();
-    let settled = hub.journal.statuses().iter().all(|s| matches!(s.phase, Phase::Leading | Phase::Standby | Phase::Stopped(_)));
-    let ok = settled && lag < LAG;
+    let ok = settled(&hub) && lag < LAG;
     let body = json!({
         "ok": ok, "lag_seconds": (lag != Duration::MAX).then_some(lag.as_secs_f64()), "partitions": partitions, "projections_halted": halted,
     });

@@ -243,6 +243,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_given_back_is_left_to_the_one_it_was_given_to() {
+        let mut world = World::new(1);
+        world.pass(400);
+        world.join();
+        world.pass(238);
+        assert_eq!(world.shares(), [24, 0], "just before the minute");
+        let (mut gave, patience) = (BTreeSet::new(), world.now + Duration::from_secs(5));
+        while gave.is_empty() && world.now < patience {
+            let before = world.views[0].1.clone();
+            // The other one does not take it yet.
+            world.pass(1);
+            gave = before.difference(&world.views[0].1).copied().collect();
+            world.views[1].1.clear();
+        }
+        assert!(!gave.is_empty(), "nothing was given back");
+        for _ in 0..4 {
+            world.pass(1);
+            world.views[1].1.clear();
+            assert!(world.views[0].1.is_disjoint(&gave), "taken back within a second");
+        }
+    }
+
+    #[test]
     fn one_whose_own_beat_does_not_come_back_accuses_nobody() {
         let mut world = World::new(2);
         world.pass(400);

@@ -48,11 +48,19 @@ pub(crate) async fn catch_up(desk: &Desk, tail: &mut Tail) -> Result<Moved, End>
 }
 
 async fn end(desk: &Desk) -> Result<u64, End> {
-    let bounds = desk.config.log.bounds(desk.config.topics.at(names::JOURNAL, desk.partition));
-    match tokio::time::timeout(NO_PROGRESS, bounds).await {
-        Ok(Ok(bounds)) => Ok(bounds.end),
-        Ok(Err(error)) => Err(End::Fatal(error.to_string())),
-        Err(_) => Err(End::Fatal("the log does not say where the journal ends".into())),
+    let until = tokio::time::Instant::now() + NO_PROGRESS;
+    let mut pause = Duration::from_millis(100);
+    loop {
+        let bounds = desk.config.log.bounds(desk.config.topics.at(names::JOURNAL, desk.partition));
+        match tokio::time::timeout_at(until, bounds).await {
+            Ok(Ok(bounds)) => return Ok(bounds.end),
+            Ok(Err(error)) if tokio::time::Instant::now() > until => return Err(End::Fatal(error.to_string())),
+            Ok(Err(error)) => {
+                tracing::warn!(partition = desk.partition, %error, "where the journal ends is asked again");
+                desk.rest(&mut pause).await?;
+            }
+            Err(_) => return Err(End::Fatal("the log does not say where the journal ends".into())),
+        }
     }
 }
 

@@ -78,6 +78,14 @@ impl Consumers {
         Ok(one.client.clone())
     }
 
+    /// How many brokers there are; fails with a reason within some seconds where none answers. Blocks.
+    pub(super) fn brokers(&self) -> Result<usize, Error> {
+        match self.any()?.fetch_metadata(None, ASK) {
+            Ok(metadata) => Ok(metadata.brokers().len()),
+            Err(error) => Err(Error::Io(self.words(&format!("no broker of {} answers: {error}", self.options.bootstrap)))),
+        }
+    }
+
     /// First offset and end of a partition; blocks.
     pub(super) fn bounds(&self, topic: &str, partition: u32) -> Result<Range<Offset>, Error> {
         match self.any()?.fetch_watermarks(topic, partition as i32, ASK) {
@@ -108,6 +116,8 @@ impl Consumers {
     /// A consumer that does not have this partition yet.
     fn place(&self, at: &TopicPartition) -> Result<Arc<One>, Error> {
         let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        // One that stalled, and that nobody reads from any more, goes.
+        all.retain(|one| !one.shunned.load(Ordering::Relaxed) || !one.taken.lock().unwrap_or_else(|e| e.into_inner()).is_empty());
         for one in all.iter().filter(|one| !one.shunned.load(Ordering::Relaxed)) {
             if one.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone()) {
                 return Ok(one.clone());

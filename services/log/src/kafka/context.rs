@@ -45,6 +45,7 @@ impl Context {
         let helps = match trouble.code {
             Some(RDKafkaErrorCode::Authentication) => "; the brokers refuse the user, the password or the mechanism",
             Some(RDKafkaErrorCode::SSL) => "; the brokers' certificate is not one that the CA file vouches for, or it has expired",
+            Some(RDKafkaErrorCode::TopicAuthorizationFailed | RDKafkaErrorCode::ClusterAuthorizationFailed) => "; the ACLs do not allow it: docs/guides/deployment/kafka.md lists what a hub needs",
             _ => "",
         };
         Some(format!("{}{helps}", trouble.why))
@@ -52,8 +53,8 @@ impl Context {
 
     pub(super) fn note(&self, error: &KafkaError, reason: &str) {
         let code = error.rdkafka_error_code();
-        // No trouble: a reader asked to be told.
-        if code == Some(RDKafkaErrorCode::PartitionEOF) {
+        // No trouble: a reader asked to be told; and of the group whose name assigning asks for, nothing is used.
+        if matches!(code, Some(RDKafkaErrorCode::PartitionEOF | RDKafkaErrorCode::GroupAuthorizationFailed)) {
             return;
         }
         metrics::counter!("fm_log_client_errors_total", "code" => code.map_or_else(|| "other".to_owned(), |c| format!("{c:?}"))).increment(1);

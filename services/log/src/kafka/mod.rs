@@ -51,10 +51,11 @@ impl KafkaLog {
     pub async fn open(options: Options) -> Result<Self, Error> {
         let context = Context::new(&options);
         let topics = Arc::new(topics::Topics::new(&options, &context)?);
-        let asked = topics.clone();
+        // A consumer's trouble is heard, since a thread serves it: a wrong password is no broker that does not answer.
+        let consumers = Arc::new(Consumers::new(&options, &context)?);
+        let asked = consumers.clone();
         let brokers = tokio::task::spawn_blocking(move || asked.brokers()).await.map_err(|e| Error::Io(e.to_string()))??;
         tracing::info!(bootstrap = options.bootstrap, brokers, "kafka");
-        let consumers = Arc::new(Consumers::new(&options, &context)?);
         Ok(Self { options, context, consumers, topics, known: RwLock::default() })
     }
 

@@ -98,7 +98,8 @@ impl ProducerContext for Deliveries {
     type DeliveryOpaque = Arc<Pending>;
 
     fn delivery(&self, delivery: &DeliveryResult<'_>, pending: Self::DeliveryOpaque) {
-        pending.came(1, delivery.as_ref().map(|_| ()).map_err(|(error, _)| (never_stored(error), error.to_string())));
+        let words = |error: &KafkaError| self.0.trouble().map_or_else(|| error.to_string(), |trouble| format!("{error} ({trouble})"));
+        pending.came(1, delivery.as_ref().map(|_| ()).map_err(|(error, _)| (never_stored(error), words(error))));
     }
 }
 

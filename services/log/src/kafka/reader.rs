@@ -36,6 +36,8 @@ struct Lane {
     seat: Place,
     /// When something last came, or was asked about.
     heard: Instant,
+    /// It was found to lack something, and what it would read next then: a consumer whose broker has just come back is given time.
+    suspect: Option<Offset>,
     /// The end of the partition, being asked for.
     asking: Option<oneshot::Receiver<Result<std::ops::Range<Offset>, Error>>>,
 }
@@ -57,7 +59,7 @@ impl KafkaReader {
                 continue;
             };
             let seat = find(&consumers, &notify, &at, &topic, next);
-            lanes.push(Lane { at, topic, dense, next, told_end: false, seat, heard: Instant::now(), asking: None });
+            lanes.push(Lane { at, topic, dense, next, told_end: false, seat, heard: Instant::now(), suspect: None, asking: None });
         }
         Self { consumers, lanes, turn: 0, ready, notify }
     }
@@ -151,7 +153,9 @@ impl Lane {
             if self.heard.elapsed() >= IDLE
                 && let Some(Ok(Ok(bounds))) = answer
                 && bounds.end > self.next
+                && self.suspect.replace(self.next) == Some(self.next)
             {
+                self.suspect = None;
                 tracing::warn!(at = %self.at, next = self.next, end = bounds.end, "a consumer stalled; another one takes its place");
                 metrics::counter!("fm_log_stalls_total").increment(1);
                 if let Place::Found(seat) = &self.seat {

@@ -51,13 +51,9 @@ pub enum Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Create { topic, partitions, replication } => write!(f, "create  {topic}: {partitions} partitions, {replication} copies"),
+            Self::Create { topic, partitions, replication } => write!(f, "create  {topic}: partitions {partitions}, copies {replication}"),
             Self::Set { topic, key, found, wanted } => write!(f, "set     {topic}: {key} = {wanted} (is {found})"),
-            Self::Refuse { topic, what, found, wanted } => write!(
-                f,
-                "refuse  {topic}: {what} is {found}, must be {wanted}; this is no change that can be made to a topic with records: \
-                 see docs/guides/deployment/kafka.md"
-            ),
+            Self::Refuse { topic, what, found, wanted } => write!(f, "refuse  {topic}: {what} is {found}, must be {wanted}"),
         }
     }
 }
@@ -100,14 +96,6 @@ impl Topics {
     fn io(&self, what: &str, error: &dyn fmt::Display) -> Error {
         let trouble = self.context.trouble().map(|t| format!(" ({t})")).unwrap_or_default();
         Error::Io(format!("{what}: {error}{trouble}"))
-    }
-
-    /// How many brokers there are; fails with a reason within some seconds where none answers. Blocks.
-    pub(super) fn brokers(&self) -> Result<usize, Error> {
-        match self.admin.inner().fetch_metadata(None, Duration::from_secs(10)) {
-            Ok(metadata) => Ok(metadata.brokers().len()),
-            Err(error) => Err(self.io(&format!("no broker of {} answers", self.options.bootstrap), &error)),
-        }
     }
 
     /// The topic, or `None` where there is none. Blocks.

@@ -25,7 +25,10 @@ pub struct Log {
     /// Needed where `min_insync` is 1: a broker that loses its power then loses records that were acknowledged.
     #[serde(default)]
     pub accept_single_copy: bool,
-    /// The CA that signed the brokers' certificates, PEM. Absent = without TLS.
+    /// Whether the brokers are reached with TLS.
+    #[serde(default)]
+    pub tls: bool,
+    /// The CA that signed the brokers' certificates, PEM. Absent = the system's.
     pub ca_file: Option<PathBuf>,
     /// Our certificate, PEM, where the brokers ask for one.
     pub cert_file: Option<PathBuf>,
@@ -88,9 +91,17 @@ impl Log {
         if self.cert_file.is_some() != self.key_file.is_some() {
             bail!("log.cert_file and log.key_file go together");
         }
-        let mechanism_in_clear = self.mechanism == "PLAIN" && self.user.is_some() && self.ca_file.is_none();
-        if mechanism_in_clear {
-            bail!("log.mechanism = PLAIN sends the password as it is: give log.ca_file, or take SCRAM-SHA-512");
+        if !self.tls {
+            let named = [("ca_file", &self.ca_file), ("cert_file", &self.cert_file)].into_iter().find(|(_, f)| f.is_some());
+            if let Some((name, _)) = named {
+                bail!("log.{name} is of no use without log.tls = true");
+            }
+            if self.mechanism == "PLAIN" && self.user.is_some() {
+                bail!("log.mechanism = PLAIN sends the password as it is: say log.tls = true, or take SCRAM-SHA-512");
+            }
+            if self.token_file.is_some() {
+                bail!("log.token_file is sent as it is: say log.tls = true");
+            }
         }
         Ok(())
     }
@@ -102,13 +113,13 @@ impl Log {
         for (what, file) in files.into_iter().chain(more) {
             file.as_ref().map_or(Ok(()), |f| there(what, f))?;
         }
-        let tls = if self.ca_file.is_some() { "with TLS" } else { "without TLS" };
+        let tls = if self.tls { "with TLS" } else { "without TLS" };
         let who = match (&self.user, &self.token_file) {
             (Some(user), _) => format!("as {user} ({})", self.mechanism),
             (None, Some(_)) => "with a token".into(),
             (None, None) => "as nobody".into(),
         };
-        let copies = format!("{} copies, {} before a record counts", self.replication, self.min_insync);
+        let copies = format!("copies {}, {} before a record counts", self.replication, self.min_insync);
         Ok(vec![format!("the log is Kafka at {}, {tls}, {who}; topics `{}fm.…`, {copies}", self.brokers.join(","), self.prefix)])
     }
 
@@ -124,7 +135,7 @@ impl Log {
             _ => None,
         };
         let client = self.cert_file.clone().zip(self.key_file.clone());
-        let tls = self.ca_file.clone().map(|ca| kafka::Tls { ca_file: Some(ca), client });
+        let tls = self.tls.then(|| kafka::Tls { ca_file: self.ca_file.clone(), client });
         let (prefix, replication, min_insync) = (self.prefix.clone(), self.replication, self.min_insync);
         Ok(Options { bootstrap: self.brokers.join(","), prefix, replication, min_insync, tls, sasl })
     }
