@@ -60,3 +60,14 @@ async fn the_viewer_is_served_by_us_and_holds_no_script() {
     assert_eq!(script.headers()["content-type"], "text/javascript; charset=utf-8");
     assert!(script.bytes().await.unwrap().len() > 500_000);
 }
+
+/// `FM_BLESS=1` writes it anew; what changed is then seen in the diff.
+#[test]
+fn the_public_topics_are_described_as_they_are() {
+    let path = repository("schemas/asyncapi.yaml");
+    if std::env::var_os("FM_BLESS").is_some() {
+        std::fs::write(&path, fleet_hub::asyncapi_text()).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == fleet_hub::asyncapi_text(), "schemas/asyncapi.yaml differs from the records; FM_BLESS=1 writes it anew");
+}

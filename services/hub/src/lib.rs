@@ -15,7 +15,7 @@ mod telling;
 pub mod vault;
 
 pub use problem::Problem;
-pub use publisher::{Frame, Publisher, published};
+pub use publisher::{Contract, Frame, Publisher, asyncapi_text, contracts, published};
 pub use reactor::ControlPositions;
 
 use access::{Clients, Denials, Issuer, Limits};

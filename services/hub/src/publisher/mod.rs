@@ -5,6 +5,7 @@
 //! what they lack. `fleet_seq` counts from 1 without a hole for each (topic, subject) and is a fold of the journal, so nothing has to be
 //! remembered that could be lost. Of the state topic it is the version of the device: of several changes only the last may be told.
 
+mod asyncapi;
 mod follow;
 mod fold;
 mod records;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use asyncapi::{Contract, asyncapi_text, contracts};
 pub use records::{Frame, published};
 
 /// See the module.
