@@ -1,9 +1,13 @@
 //! Real Kafka brokers of a test's own, by `tests/labs/kafka.sh`: each can be killed, paused and started again.
 
 use anyhow::{Context, bail};
-use fleet_log::kafka::Options;
+use fleet_log::kafka::{self, Options};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// Password of the user `fleet`.
+pub const PASSWORD: &str = "lab-kafka";
 
 /// Brokers in a folder; they end with the value.
 pub struct Brokers {
@@ -11,14 +15,35 @@ pub struct Brokers {
     count: usize,
     port: u16,
     props: String,
+    tls: bool,
 }
 
 impl Brokers {
     /// Starts `count` of them on free ports. `props` are further server properties, one a line.
     pub fn start(folder: &Path, count: usize, props: &str) -> anyhow::Result<Self> {
-        let brokers = Self { folder: folder.join("kafka"), count, port: free_ports()?, props: props.replace('\n', "\\n") };
-        brokers.script("up")?;
-        Ok(brokers)
+        Self { folder: folder.join("kafka"), count, port: free_ports()?, props: props.replace('\n', "\\n"), tls: false }.up()
+    }
+
+    /// One that also speaks TLS and asks for a user's password.
+    pub fn start_with_users(folder: &Path) -> anyhow::Result<Self> {
+        Self { folder: folder.join("kafka"), count: 1, port: free_ports()?, props: String::new(), tls: true }.up()
+    }
+
+    fn up(self) -> anyhow::Result<Self> {
+        self.script("up")?;
+        Ok(self)
+    }
+
+    /// The same brokers as a user, over TLS.
+    pub fn options_of_user(&self, password: &str) -> Options {
+        let tls = Some(kafka::Tls { ca_file: Some(self.folder.join("tls/ca.pem")), client: None });
+        let sasl = Some(kafka::Sasl::Password { mechanism: "SCRAM-SHA-512".into(), username: "fleet".into(), password: password.to_owned().into() });
+        Options { bootstrap: format!("127.0.0.1:{}", self.port + 200), tls, sasl, ..self.options() }
+    }
+
+    /// Where the certificates are.
+    pub fn certificates(&self) -> PathBuf {
+        self.folder.join("tls")
     }
 
     fn script(&self, what: &str) -> anyhow::Result<()> {
@@ -26,6 +51,9 @@ impl Brokers {
         let mut command = Command::new("bash");
         command.arg(script).arg(what).env("KAFKA_LAB_HOME", &self.folder).env("KAFKA_LAB_PORT", self.port.to_string());
         command.env("KAFKA_LAB_JAVA", "-XX:TieredStopAtLevel=1");
+        if self.tls {
+            command.env("KAFKA_LAB_TLS", "1").env("KAFKA_LAB_USER", "fleet").env("KAFKA_LAB_PW", PASSWORD);
+        }
         command.env("KAFKA_LAB_BROKERS", self.count.to_string()).env("KAFKA_LAB_HEAP", "384m").env("KAFKA_LAB_PROPS", &self.props);
         let done = command.stdin(Stdio::null()).output().context("kafka.sh")?;
         if done.status.success() { Ok(()) } else { bail!("kafka.sh {what}: {}", String::from_utf8_lossy(&done.stderr)) }
@@ -52,7 +80,7 @@ impl Brokers {
     pub fn signal(&self, nth: usize, signal: &str) -> anyhow::Result<()> {
         let file = self.folder.join(format!("n{}/pid", nth + 1));
         let pid = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        Command::new("kill").args([&format!("-{signal}"), pid.trim()]).status()?;
+        Command::new("kill").args([&format!("-{signal}"), pid.trim()]).stderr(Stdio::null()).status()?;
         Ok(())
     }
 
@@ -71,10 +99,12 @@ impl Drop for Brokers {
     }
 }
 
-/// The first of three hundred and some ports that nobody listens on, where the lab wants them: brokers, controllers 100 above.
+/// The first of three hundred and some ports that nobody listens on, where the lab wants them: brokers, controllers 100 above, TLS 200.
 fn free_ports() -> anyhow::Result<u16> {
     let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let begin = 24_000 + (std::process::id() % 40) as u16 * 100;
-    let found = (0..40).map(|i| 24_000 + (begin - 24_000 + i * 100) % 4000).find(|b| (0..3).all(|i| free(b + i) && free(b + 100 + i)));
+    // Several of one process start at the same time, and listen only when they run.
+    static STARTED: AtomicU16 = AtomicU16::new(0);
+    let begin = 24_000 + (std::process::id() as u16 % 13 + STARTED.fetch_add(1, Ordering::Relaxed)) % 13 * 300;
+    let found = (0..13).map(|i| 24_000 + (begin - 24_000 + i * 300) % 3900).find(|b| (0..3).all(|i| free(b + i) && free(b + 100 + i) && free(b + 200 + i)));
     found.context("no free ports between 24000 and 28000")
 }

@@ -14,7 +14,7 @@ mod running;
 mod simulated;
 mod waiting;
 
-pub use brokers::Brokers;
+pub use brokers::{Brokers, PASSWORD};
 pub use fleet::Fleet;
 pub use api::{Answer, Api, ask_token, assertion, encoded};
 pub use pair::{Pair, Place, Rhythm, World, free_port, kafka_options, log_toml};

@@ -18,7 +18,9 @@ pub struct Harm {
     pub at: i64,
 }
 
-const KINDS: [&str; 5] = ["kill hub", "pause hub", "stop hub", "kill broker", "pause broker"];
+const KINDS: [&str; 6] = ["kill hub", "pause hub", "stop hub", "kill broker", "pause broker", "below min.insync"];
+/// How long fewer brokers are there than a record needs.
+const BELOW: Duration = Duration::from_secs(30);
 
 /// Harms for `span`; afterwards everything runs.
 pub async fn harm(fleet: &mut Fleet, brokers: &mut Brokers, span: Duration, rng: &mut ChaCha8Rng) -> Vec<Harm> {
@@ -28,7 +30,12 @@ pub async fn harm(fleet: &mut Fleet, brokers: &mut Brokers, span: Duration, rng:
     // Every kind once, whatever the dice say.
     for round in 0.. {
         let begun = Instant::now();
-        let what = *KINDS.get(round).unwrap_or(&KINDS[rng.random_range(0..KINDS.len())]);
+        // The long one once, and only where there is time for it.
+        let what = match KINDS.get(round) {
+            Some(&"below min.insync") if span < 4 * BELOW => KINDS[0],
+            Some(what) => what,
+            None => KINDS[rng.random_range(0..KINDS.len() - 1)],
+        };
         let whom = if what.ends_with("hub") { rng.random_range(0..fleet.count()) } else { rng.random_range(0..brokers.count()) };
         let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as i64;
         println!("{:>4.0} s: {what} {whom}", started.elapsed().as_secs_f64());
@@ -64,6 +71,13 @@ async fn one(fleet: &mut Fleet, brokers: &mut Brokers, what: &str, whom: usize, 
         "kill broker" => {
             brokers.signal(whom, "KILL").unwrap();
             tokio::time::sleep(away).await;
+            tokio::task::block_in_place(|| brokers.mend()).unwrap();
+        }
+        "below min.insync" => {
+            for other in (0..brokers.count()).filter(|b| *b != whom) {
+                brokers.signal(other, "KILL").unwrap();
+            }
+            tokio::time::sleep(BELOW).await;
             tokio::task::block_in_place(|| brokers.mend()).unwrap();
         }
         _ => {
