@@ -7,7 +7,7 @@ DATA ?= data
 LISTEN ?= 127.0.0.1:8480
 SIM ?= sites=2,devices=200,seed=1
 
-.PHONY: help run build test quick lint labs contract crash bench docs setup
+.PHONY: help run build test quick lint labs contract crash kafka downstream chaos bench docs setup
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -41,6 +41,15 @@ contract: build ## schemathesis over the whole API (Python packages from PyPI, p
 
 crash: build ## kill -9 at 200 random instants under load (ROUNDS=200 FM_SEED=…)
 	FM_CRASH_ROUNDS=$(or $(ROUNDS),200) cargo test --locked --workspace --test crash -- --nocapture
+
+kafka: build ## against real Kafka brokers: the log, the journal, 20 kills, what a cluster can do (root; starts and stops them)
+	tests/kafka/run
+
+downstream: build ## a consumer in Python builds its own table from the public topics
+	tests/downstream/run
+
+chaos: build ## two hubs and three brokers under load, something killed or paused every 10 s (FOR=600 seconds, RATE=600, FM_SEED=…)
+	FM_PYTHON=$$(tests/downstream/python) FM_CHAOS_SECONDS=$(or $(FOR),600) FM_CHAOS_RATE=$(or $(RATE),600) cargo test --locked --workspace --test chaos -- --nocapture
 
 bench: setup ## measure, and print the table of docs/BENCHMARKS.md
 	cargo build --locked --release -p fleet-manager -p fleet-tests --bins

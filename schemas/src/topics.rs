@@ -136,7 +136,9 @@ mod tests {
 
     #[test]
     fn the_declared_topics_parse() {
-        for topic in [COMMANDS, OBSERVATIONS, JOURNAL, LEASES, PARKED, DEVICE_EVENTS, CONDITION_EVENTS, DEVICE_STATE, BOOTSTRAP_CONFIG_EVENTS] {
+        for topic in
+            [COMMANDS, OBSERVATIONS, JOURNAL, LEASES, PARKED, DEVICE_EVENTS, CONDITION_EVENTS, DEVICE_STATE, BOOTSTRAP_CONFIG_EVENTS]
+        {
             assert!(declared().topic.contains_key(topic), "{topic}");
         }
     }

@@ -37,7 +37,11 @@ impl Brokers {
     /// The same brokers as a user, over TLS.
     pub fn options_of_user(&self, password: &str) -> Options {
         let tls = Some(kafka::Tls { ca_file: Some(self.folder.join("tls/ca.pem")), client: None });
-        let sasl = Some(kafka::Sasl::Password { mechanism: "SCRAM-SHA-512".into(), username: "fleet".into(), password: password.to_owned().into() });
+        let sasl = Some(kafka::Sasl::Password {
+            mechanism: "SCRAM-SHA-512".into(),
+            username: "fleet".into(),
+            password: password.to_owned().into(),
+        });
         Options { bootstrap: format!("127.0.0.1:{}", self.port + 200), tls, sasl, ..self.options() }
     }
 
@@ -105,6 +109,8 @@ fn free_ports() -> anyhow::Result<u16> {
     // Several of one process start at the same time, and listen only when they run.
     static STARTED: AtomicU16 = AtomicU16::new(0);
     let begin = 24_000 + (std::process::id() as u16 % 13 + STARTED.fetch_add(1, Ordering::Relaxed)) % 13 * 300;
-    let found = (0..13).map(|i| 24_000 + (begin - 24_000 + i * 300) % 3900).find(|b| (0..3).all(|i| free(b + i) && free(b + 100 + i) && free(b + 200 + i)));
+    let found = (0..13)
+        .map(|i| 24_000 + (begin - 24_000 + i * 300) % 3900)
+        .find(|b| (0..3).all(|i| free(b + i) && free(b + 100 + i) && free(b + 200 + i)));
     found.context("no free ports between 24000 and 28000")
 }

@@ -5,6 +5,7 @@
 
 mod api;
 mod brokers;
+mod downstream;
 mod fleet;
 pub mod labs;
 mod pair;
@@ -14,9 +15,10 @@ mod running;
 mod simulated;
 mod waiting;
 
-pub use brokers::{Brokers, PASSWORD};
-pub use fleet::Fleet;
 pub use api::{Answer, Api, ask_token, assertion, encoded};
+pub use brokers::{Brokers, PASSWORD};
+pub use downstream::Consumer;
+pub use fleet::Fleet;
 pub use pair::{Pair, Place, Rhythm, World, free_port, kafka_options, log_toml};
 pub use running::{Running, binary};
 pub use simulated::configure;

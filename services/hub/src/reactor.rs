@@ -27,8 +27,10 @@ impl ControlPositions {
 impl Positions for ControlPositions {
     fn load(&self) -> Fut<'_, Result<BTreeMap<u32, Position>, Error>> {
         Box::pin(async move {
-            let rows: Vec<(u32, Vec<u8>)> =
-                sqlx::query_as(AssertSqlSafe(format!("SELECT partition, state FROM {}_position", self.of))).fetch_all(&self.pool).await.map_err(failed)?;
+            let rows: Vec<(u32, Vec<u8>)> = sqlx::query_as(AssertSqlSafe(format!("SELECT partition, state FROM {}_position", self.of)))
+                .fetch_all(&self.pool)
+                .await
+                .map_err(failed)?;
             let read = |(partition, state): (u32, Vec<u8>)| match postcard::from_bytes(&state) {
                 Ok(position) => Some((partition, position)),
                 Err(error) => {
@@ -49,7 +51,14 @@ impl Positions for ControlPositions {
                 self.of
             );
             let (next, before) = (i64::try_from(position.next).unwrap_or(i64::MAX), i64::try_from(before).unwrap_or(i64::MAX));
-            let done = sqlx::query(AssertSqlSafe(set)).bind(partition).bind(next).bind(state).bind(before).execute(&self.pool).await.map_err(failed)?;
+            let done = sqlx::query(AssertSqlSafe(set))
+                .bind(partition)
+                .bind(next)
+                .bind(state)
+                .bind(before)
+                .execute(&self.pool)
+                .await
+                .map_err(failed)?;
             Ok(done.rows_affected() == 1)
         })
     }

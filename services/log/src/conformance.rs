@@ -30,7 +30,14 @@ macro_rules! conformance {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn topic(name: &str, partitions: u32) -> TopicSpec {
-    TopicSpec { name: name.into(), partitions, cleanup: Cleanup::Delete, durability: Durability::Full, retention: None, settings: BTreeMap::new() }
+    TopicSpec {
+        name: name.into(),
+        partitions,
+        cleanup: Cleanup::Delete,
+        durability: Durability::Full,
+        retention: None,
+        settings: BTreeMap::new(),
+    }
 }
 
 fn at(partition: u32) -> TopicPartition {

@@ -8,7 +8,7 @@ pub mod sqlite;
 mod unreliable;
 
 pub use port::{
-    AppendError, Cleanup, Durability, Error, EventLog, Fut, Item, Offset, Public, Publish, ReadError, ReadFault, Reader, Record, Stored, TopicPartition,
-    TopicSpec,
+    AppendError, Cleanup, Durability, Error, EventLog, Fut, Item, Offset, Public, Publish, ReadError, ReadFault, Reader, Record, Stored,
+    TopicPartition, TopicSpec,
 };
 pub use unreliable::{Faults, Unreliable};

@@ -17,7 +17,14 @@ fn open(_: &'static str) -> Option<fleet_log::conformance::Opener> {
 fleet_log::conformance!(open);
 
 fn topic(partitions: u32) -> TopicSpec {
-    TopicSpec { name: "t".into(), partitions, cleanup: Cleanup::Delete, durability: Durability::Full, retention: None, settings: BTreeMap::new() }
+    TopicSpec {
+        name: "t".into(),
+        partitions,
+        cleanup: Cleanup::Delete,
+        durability: Durability::Full,
+        retention: None,
+        settings: BTreeMap::new(),
+    }
 }
 
 fn record(size: usize) -> Record {

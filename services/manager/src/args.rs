@@ -29,6 +29,9 @@ pub enum Command {
     Topics(TopicsCommand),
     /// The agents of a site, which hand over to a hub.
     Satellite(SatelliteArgs),
+    /// The schemas of what is published to other teams.
+    #[command(subcommand)]
+    Schemas(SchemasCommand),
     /// The configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -108,6 +111,23 @@ impl Role {
     pub fn all() -> BTreeSet<Self> {
         Self::value_variants().iter().copied().collect()
     }
+}
+
+/// `schemas …`.
+#[derive(Subcommand)]
+pub enum SchemasCommand {
+    /// Say whether the schemas are the published ones, and whether a registry would take them. Nothing is changed.
+    Check {
+        /// The hub's configuration file, whose `log.registry` is asked.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Register them: part of a deployment, before the hubs of that version start.
+    Register {
+        /// The hub's configuration file, whose `log.registry` is told.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
 }
 
 /// `topics …`.

@@ -5,6 +5,7 @@ use crate::configuration::{Log, hub::Configuration};
 use crate::embedded;
 use crate::folder::Folder;
 use anyhow::{Context, bail};
+use fleet_hub::Frame;
 use fleet_journal::{Hubs, Topics, journal_of};
 use fleet_log::kafka::{Change, KafkaLog};
 use fleet_log::{EventLog, sqlite::SqliteLog};
@@ -28,13 +29,15 @@ pub struct Ground {
     pub roles: BTreeSet<Role>,
     /// The same log, where it is Kafka.
     pub kafka: Option<Arc<KafkaLog>>,
+    /// How what is published is framed.
+    pub frame: Frame,
 }
 
 impl Ground {
     /// The embedded log of a folder; one process, which does everything.
     pub async fn embedded(folder: &Folder) -> anyhow::Result<Self> {
         let log = embedded::open_log(folder).await?;
-        Ok(Self { log, topics: Topics::embedded(), hubs: None, roles: Role::all(), kafka: None })
+        Ok(Self { log, topics: Topics::embedded(), hubs: None, roles: Role::all(), kafka: None, frame: Frame::SingleObject })
     }
 
     /// What a configuration says.
@@ -64,8 +67,10 @@ impl Ground {
         if journal_of(&*kafka, &Topics::kafka()).await?.is_none() {
             bail!("no journal stands in these topics: `fleet-manager topics apply` founds it");
         }
+        let publishes = roles.contains(&Role::Publisher);
+        let frame = crate::schemas::frame(log.registry.as_deref().filter(|_| publishes), &log.prefix).await?;
         let hubs = Some(Hubs { name: configuration.name()?, leads: roles.contains(&Role::Decider) });
-        Ok(Self { log: kafka.clone(), topics: Topics::kafka(), hubs, roles, kafka: Some(kafka) })
+        Ok(Self { log: kafka.clone(), topics: Topics::kafka(), hubs, roles, kafka: Some(kafka), frame })
     }
 
     /// Looks again, hourly: what somebody changed in the topics is said, and other partitions end the process.
@@ -156,7 +161,9 @@ pub async fn topics(file: &std::path::Path, apply: bool, anew: bool) -> anyhow::
     kafka.apply(&specs, &plan).await?;
     kafka.verify(&specs).await?;
     if !founded(&kafka, &[]).await? {
-        for (topic, partition) in [names::COMMANDS, names::OBSERVATIONS].into_iter().flat_map(|t| (0..Topics::kafka().partitions).map(move |p| (t, p))) {
+        for (topic, partition) in
+            [names::COMMANDS, names::OBSERVATIONS].into_iter().flat_map(|t| (0..Topics::kafka().partitions).map(move |p| (t, p)))
+        {
             if kafka.bounds(Topics::kafka().at(topic, partition)).await?.end > 0 && !anew {
                 bail!(
                     "the journal is empty, and {topic} has records: a journal was lost, or stands elsewhere; restore it \

@@ -1,8 +1,8 @@
 //! `hub`: log, deciders, read model and API. [`Running`] is the part that `dev` has too.
 
+use crate::args::Role;
 use crate::configuration::{Commands, hub::Configuration};
 use crate::folder::Folder;
-use crate::args::Role;
 use crate::ground::Ground;
 use crate::{embedded, process, serve::serve};
 use anyhow::{Context, bail};
@@ -10,7 +10,7 @@ use axum_server::tls_rustls::RustlsConfig;
 use fleet_hub::access::outside::{Grant, Outside};
 use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits};
 use fleet_hub::vault::{MasterKey, Vault};
-use fleet_hub::{ControlPositions, Frame, Hub, Publisher};
+use fleet_hub::{ControlPositions, Hub, Publisher};
 use fleet_journal::{AskError, Config, Journal, Phase};
 use fleet_projections::Generations;
 use fleet_schemas::{Actor, Ask, Command, CommandId, MINUTE, OutcomeKind, SiteId, StreamId};
@@ -72,7 +72,7 @@ impl Running {
         }
         if let Some(log) = ground.kafka.filter(|_| ground.roles.contains(&Role::Publisher)) {
             let positions = Arc::new(ControlPositions::publisher(generations.control().clone()));
-            Publisher { log, journal: journal.clone(), positions, frame: Frame::SingleObject }.start(&mut loops, &cancel);
+            Publisher { log, journal: journal.clone(), positions, frame: ground.frame }.start(&mut loops, &cancel);
         }
         let hub = Hub {
             journal: journal.clone(),

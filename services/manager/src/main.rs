@@ -15,13 +15,14 @@ mod process;
 mod projections;
 mod replay;
 mod satellite;
+mod schemas;
 mod serve;
 mod translate;
 mod vault;
 mod webhooks;
 mod world;
 
-use args::{Args, Command, ConfigCommand, ProjectionsCommand, SatelliteCommand, TopicsCommand, VaultCommand};
+use args::{Args, Command, ConfigCommand, ProjectionsCommand, SatelliteCommand, SchemasCommand, TopicsCommand, VaultCommand};
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -57,7 +58,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Dev(args) => dev::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Hub(args) => hub::run(&args.config, args.roles(), args.metrics).await.map(|()| ExitCode::SUCCESS),
         Command::Topics(TopicsCommand::Plan { config }) => ground::topics(&config, false, false).await.map(|()| ExitCode::SUCCESS),
-        Command::Topics(TopicsCommand::Apply { config, found_anew }) => ground::topics(&config, true, found_anew).await.map(|()| ExitCode::SUCCESS),
+        Command::Topics(TopicsCommand::Apply { config, found_anew }) => {
+            ground::topics(&config, true, found_anew).await.map(|()| ExitCode::SUCCESS)
+        }
         Command::Satellite(args) => match args.command {
             None => {
                 let file = args.config.ok_or_else(|| anyhow::anyhow!("--config FILE says what it looks at and where the hub is"))?;
@@ -75,6 +78,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             print::lines(configuration::settings::page().trim_end());
             Ok(ExitCode::SUCCESS)
         }
+        Command::Schemas(SchemasCommand::Check { config }) => schemas::check(config.as_deref()).await,
+        Command::Schemas(SchemasCommand::Register { config }) => schemas::register(&config).await.map(|()| ExitCode::SUCCESS),
         Command::Replay(args) => replay::run(args).await,
         Command::Projections(ProjectionsCommand::List { of }) => projections::list(&of).await.map(|()| ExitCode::SUCCESS),
         Command::Projections(ProjectionsCommand::Rebuild { of, flip_anyway }) => projections::rebuild(&of, flip_anyway).await,

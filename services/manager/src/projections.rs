@@ -54,7 +54,9 @@ fn embedded_holder(data: &Path, key: Option<PathBuf>) -> anyhow::Result<Holder> 
 async fn call(folder: &Folder, key: Option<&Path>, method: reqwest::Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
     let crate::folder::Running { url, issuer } = folder.running()?;
     let issuer = match key {
-        Some(key) => Issuer::new(&issuer, &[std::fs::read_to_string(key).with_context(|| key.display().to_string())?]).map_err(anyhow::Error::msg)?,
+        Some(key) => {
+            Issuer::new(&issuer, &[std::fs::read_to_string(key).with_context(|| key.display().to_string())?]).map_err(anyhow::Error::msg)?
+        }
         None => folder.issuer(&issuer)?,
     };
     let token = issuer.issue("local-admin", "admin", &["*".into()]).map_err(anyhow::Error::msg)?;

@@ -10,7 +10,7 @@ mod harm;
 mod load;
 
 use fleet_schemas::DeviceId;
-use fleet_tests::{Brokers, Fleet, World, crypto, seed, until_within};
+use fleet_tests::{Brokers, Consumer, Fleet, World, crypto, seed, until_within};
 use load::Load;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -43,6 +43,12 @@ async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_i
     let span = Duration::from_secs(setting("FM_CHAOS_SECONDS", 120));
     let harms = harm::harm(&mut fleet, &mut brokers, span, &mut rng).await;
     let done = load.settle(&fleet).await;
+    // While both still publish: what others see is complete and in order.
+    let table = folder.path().join("table.sqlite");
+    let consumer = Consumer { fleet: &fleet, table: table.to_str().unwrap() };
+    let mine = tokio::task::block_in_place(|| consumer.tables());
+    consumer.is_complete(&mine).await;
+    println!("the public topics: {}", mine["tally"]);
     for hub in 0..HUBS {
         assert_eq!(fleet.stop(hub).await.unwrap(), Some(0), "a clean stop of hub {hub}");
     }

@@ -5,5 +5,6 @@
 
 mod disk;
 mod refused;
+mod registry;
 mod shutdown;
 mod topics;

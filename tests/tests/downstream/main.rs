@@ -3,56 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
-use fleet_hub::published;
-use fleet_journal::{Applied, Ledger, Rules};
-use fleet_log::Item;
-use fleet_schemas::{Event, StreamId, topics as names};
-use fleet_tests::{Brokers, Fleet, World, crypto, repository, until_within};
+use fleet_tests::{Brokers, Consumer, Fleet, World, crypto, until_within};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
 const DEVICES: u32 = 60;
 /// Fields that a row of the API's list and a device's public state have in common.
 const COMMON: [&str; 8] = ["name", "site", "role", "rack", "slurm_node", "phase", "owner", "tenant_state"];
-
-fn python(args: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var("FM_PYTHON").unwrap_or_else(|_| "python3".into()));
-    command.arg(repository("tests/downstream/consumer.py")).args(args).stdin(Stdio::null());
-    command
-}
-
-struct Consumer<'a> {
-    fleet: &'a Fleet,
-    table: &'a str,
-}
-
-impl Consumer<'_> {
-    fn start(&self, idle: &[&str]) -> Child {
-        let schemas = repository("schemas/avro/published");
-        let k = &self.fleet.kafka;
-        let args = ["--brokers", &k.bootstrap, "--prefix", &k.prefix, "--schemas", schemas.to_str().unwrap(), "--table", self.table];
-        python(&args).args(idle).spawn().unwrap()
-    }
-
-    /// Reads for a while, and is killed.
-    async fn killed_after(&self, span: Duration) {
-        let mut child = self.start(&[]);
-        tokio::time::sleep(span).await;
-        assert!(child.try_wait().unwrap().is_none(), "the consumer ended by itself");
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    /// Reads until nothing comes any more; gives its tables.
-    fn tables(&self) -> Value {
-        assert!(self.start(&["--idle", "5"]).wait().unwrap().success(), "the consumer found a fault");
-        let dumped = python(&["--table", self.table, "--dump"]).output().unwrap();
-        serde_json::from_slice(&dumped.stdout).unwrap()
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_from_the_public_topics_equals_the_api_and_lacks_nothing() {
@@ -77,7 +36,8 @@ async fn a_table_from_the_public_topics_equals_the_api_and_lacks_nothing() {
     fleet.end_satellite();
     let (mine, api) = equal(&fleet, &Consumer { fleet: &fleet, table }).await;
     assert_eq!(mine["devices"].as_object().unwrap().len(), api.len());
-    complete(&fleet, &mine).await;
+    assert!(mine["seqs"].as_object().unwrap().len() > DEVICES as usize, "too little happened: {}", mine["seqs"]);
+    Consumer { fleet: &fleet, table }.is_complete(&mine).await;
     println!("{} devices, tally {}", api.len(), mine["tally"]);
     assert_eq!(fleet.stop(0).await.unwrap(), Some(0));
     sim.stop().await;
@@ -88,7 +48,9 @@ async fn commands(fleet: &Fleet) {
     let api = fleet.operator(0).unwrap();
     for device in api.all("/devices").await.unwrap_or_default().iter().step_by(7) {
         let id = device["id"].as_str().unwrap();
-        for (command, params) in [("hold", json!({"name": "look"})), ("drain", json!({"then": "maintenance"})), ("unhold", json!({"name": "look"}))] {
+        for (command, params) in
+            [("hold", json!({"name": "look"})), ("drain", json!({"then": "maintenance"})), ("unhold", json!({"name": "look"}))]
+        {
             // Refusals are part of life.
             api.command(id, command, params).await.unwrap();
         }
@@ -114,32 +76,4 @@ async fn equal(fleet: &Fleet, consumer: &Consumer<'_>) -> (Value, BTreeMap<Strin
         Ok((mine, listed))
     })
     .await
-}
-
-/// The consumer counted, for each topic and subject, what the journal gives; and its conditions are those of the states.
-async fn complete(fleet: &Fleet, mine: &Value) {
-    let (log, topics) = fleet.log_of_hubs().await.unwrap();
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for partition in 1..topics.partitions {
-        let mut reader = log.read(&[(topics.at(names::JOURNAL, partition), 0)]);
-        let mut ledger = Ledger::new(partition, Rules::default());
-        while let Ok(Item::Record(stored)) = reader.next().await {
-            let Applied::Decision(decision) = ledger.apply(&stored).unwrap() else { continue };
-            for payload in &decision.events {
-                let event = Event::decode(&decision.stream, payload).unwrap();
-                if let Some((topic, _)) = published(&decision.stream, &event) {
-                    *counts.entry(format!("{} {}", names::name(topic), decision.stream)).or_default() += 1;
-                }
-            }
-        }
-        for (id, stream) in &ledger.streams {
-            let (StreamId::Device(device), Some(state)) = (id, stream.entity.device()) else { continue };
-            for c in state.conditions.iter() {
-                let told = &mine["conditions"][format!("{device} {} {}", c.r#type, c.subject)];
-                assert_eq!(*told, json!([c.status.as_str(), c.reason]), "{device} {}", c.r#type);
-            }
-        }
-    }
-    assert!(counts.len() > DEVICES as usize, "too little happened: {counts:?}");
-    assert_eq!(mine["seqs"], json!(counts), "what was counted, and what the journal gives");
 }

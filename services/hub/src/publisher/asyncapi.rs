@@ -44,7 +44,9 @@ fn asyncapi() -> Value {
         let key = contract.topic.trim_end_matches(".v1").to_owned();
         let channel = channels.entry(key.clone()).or_insert_with(|| channel(contract.topic));
         channel["messages"][contract.name] = json!({"$ref": format!("#/components/messages/{}", contract.name)});
-        operations.entry(format!("read-{key}")).or_insert_with(|| json!({"action": "receive", "channel": {"$ref": format!("#/channels/{key}")}}));
+        operations
+            .entry(format!("read-{key}"))
+            .or_insert_with(|| json!({"action": "receive", "channel": {"$ref": format!("#/channels/{key}")}}));
         messages.insert(contract.name.to_owned(), message(&contract));
     }
     json!({

@@ -203,7 +203,10 @@ impl Follower {
                 states = self.publisher.journal.states(self.partition, streams, read, PATIENCE) => states,
             };
             let Some(states) = states else {
-                tracing::warn!(partition = self.partition, "the states of devices are published later: the partition's loop does not answer");
+                tracing::warn!(
+                    partition = self.partition,
+                    "the states of devices are published later: the partition's loop does not answer"
+                );
                 continue;
             };
             let told = |(entity, head): &(fleet_lifecycle::Entity, fleet_fence::Head)| {

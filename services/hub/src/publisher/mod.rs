@@ -6,8 +6,8 @@
 //! remembered that could be lost. Of the state topic it is the version of the device: of several changes only the last may be told.
 
 mod asyncapi;
-mod follow;
 mod fold;
+mod follow;
 mod records;
 
 use fleet_journal::{Journal, Positions};

@@ -181,7 +181,13 @@ mod tests {
             for _ in 0..quarters {
                 self.now += Duration::from_millis(250);
                 self.beat += 1;
-                let beats: Vec<Lease> = self.views.iter().enumerate().filter(|(i, _)| !self.mute.contains(i)).map(|(i, (_, leads))| self.lease(i, leads)).collect();
+                let beats: Vec<Lease> = self
+                    .views
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| !self.mute.contains(i))
+                    .map(|(i, (_, leads))| self.lease(i, leads))
+                    .collect();
                 for (i, (view, leads)) in self.views.iter_mut().enumerate() {
                     if !self.mute.contains(&i) {
                         view.sent(self.beat, self.now);

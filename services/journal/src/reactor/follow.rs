@@ -147,9 +147,7 @@ impl Follower {
         for (partition, records) in spread {
             let at = self.config.topics.at(names::COMMANDS, partition);
             let mut pause = Duration::from_millis(50);
-            while let Err(AppendError::NotStored(why) | AppendError::Unknown(why)) =
-                self.config.append(at.clone(), records.clone()).await
-            {
+            while let Err(AppendError::NotStored(why) | AppendError::Unknown(why)) = self.config.append(at.clone(), records.clone()).await {
                 tracing::warn!(partition, why, "reactions are appended again");
                 tokio::select! {
                     () = self.cancel.cancelled() => return Err(End::Cancelled),

@@ -45,7 +45,9 @@ impl Context {
         let helps = match trouble.code {
             Some(RDKafkaErrorCode::Authentication) => "; the brokers refuse the user, the password or the mechanism",
             Some(RDKafkaErrorCode::SSL) => "; the brokers' certificate is not one that the CA file vouches for, or it has expired",
-            Some(RDKafkaErrorCode::TopicAuthorizationFailed | RDKafkaErrorCode::ClusterAuthorizationFailed) => "; the ACLs do not allow it: docs/guides/deployment/kafka.md lists what a hub needs",
+            Some(RDKafkaErrorCode::TopicAuthorizationFailed | RDKafkaErrorCode::ClusterAuthorizationFailed) => {
+                "; the ACLs do not allow it: docs/guides/deployment/kafka.md lists what a hub needs"
+            }
             _ => "",
         };
         Some(format!("{}{helps}", trouble.why))
@@ -57,7 +59,8 @@ impl Context {
         if matches!(code, Some(RDKafkaErrorCode::PartitionEOF | RDKafkaErrorCode::GroupAuthorizationFailed)) {
             return;
         }
-        metrics::counter!("fm_log_client_errors_total", "code" => code.map_or_else(|| "other".to_owned(), |c| format!("{c:?}"))).increment(1);
+        metrics::counter!("fm_log_client_errors_total", "code" => code.map_or_else(|| "other".to_owned(), |c| format!("{c:?}")))
+            .increment(1);
         let mut trouble = self.shared.trouble.lock().unwrap_or_else(|e| e.into_inner());
         let now = Instant::now();
         // "All brokers are down" follows whatever took them down, and says less.
@@ -69,7 +72,12 @@ impl Context {
         if quiet.is_none() {
             tracing::warn!(%error, reason, "kafka");
         }
-        *trouble = Some(Trouble { code, why: if reason.is_empty() { error.to_string() } else { reason.to_owned() }, at: now, told: quiet.unwrap_or(now) });
+        *trouble = Some(Trouble {
+            code,
+            why: if reason.is_empty() { error.to_string() } else { reason.to_owned() },
+            at: now,
+            told: quiet.unwrap_or(now),
+        });
     }
 }
 
@@ -80,7 +88,11 @@ impl ClientContext for Context {
         match level {
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => tracing::error!(facility, text, "librdkafka"),
             // The error callback says the same, once.
-            RDKafkaLogLevel::Error | RDKafkaLogLevel::Warning | RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => {
+            RDKafkaLogLevel::Error
+            | RDKafkaLogLevel::Warning
+            | RDKafkaLogLevel::Notice
+            | RDKafkaLogLevel::Info
+            | RDKafkaLogLevel::Debug => {
                 tracing::debug!(facility, text, "librdkafka");
             }
         }

@@ -179,7 +179,8 @@ impl Topics {
             let metadata = self.admin.inner().fetch_metadata(Some(name), super::consumers::ASK);
             let led = metadata.is_ok_and(|m| {
                 m.topics().first().is_some_and(|t| {
-                    t.partitions().len() == spec.partitions as usize && t.partitions().iter().all(|p| p.error().is_none() && p.leader() >= 0)
+                    t.partitions().len() == spec.partitions as usize
+                        && t.partitions().iter().all(|p| p.error().is_none() && p.leader() >= 0)
                 })
             });
             if led {

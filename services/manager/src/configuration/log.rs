@@ -1,8 +1,9 @@
 //! `[log]` of a hub: the Kafka cluster that the log is on.
 
 use super::there;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use fleet_log::kafka::{self, Options, Sasl};
+use fleet_schemas::safe_way;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub struct Log {
     pub mechanism: String,
     /// In place of user and password: file with a JWT for OAUTHBEARER, kept fresh by whoever runs the hub.
     pub token_file: Option<PathBuf>,
+    /// URL of a schema registry that speaks Confluent's protocol: https, or http on loopback. Then public records have its frame.
+    pub registry: Option<String>,
 }
 
 fn three() -> u16 {
@@ -64,7 +67,9 @@ impl Log {
     }
 
     pub(super) fn verify(&self) -> anyhow::Result<()> {
-        if let Some(broker) = self.brokers.iter().find(|b| !b.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())) {
+        if let Some(broker) =
+            self.brokers.iter().find(|b| !b.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()))
+        {
             bail!("log.brokers: `{broker}` is not host:port");
         }
         if self.brokers.is_empty() {
@@ -81,6 +86,9 @@ impl Log {
         }
         if !["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"].contains(&self.mechanism.as_str()) {
             bail!("log.mechanism = {}: SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN", self.mechanism);
+        }
+        if let Some(registry) = &self.registry {
+            safe_way(registry).map_err(|e| anyhow!("log.registry: {e}"))?;
         }
         match (&self.user, &self.password_file, &self.token_file) {
             (None, None, _) | (Some(_), Some(_), None) => {}
