@@ -20,6 +20,7 @@ mod openapi;
 mod orphans;
 mod outage;
 mod past;
+mod place;
 mod rebuild;
 mod rhythm;
 mod satellite;

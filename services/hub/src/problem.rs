@@ -93,6 +93,14 @@ impl IntoResponse for Problem {
 
 impl From<fleet_projections::Error> for Problem {
     fn from(error: fleet_projections::Error) -> Self {
-        Self::internal(&error)
+        if let fleet_projections::Error::Busy | fleet_projections::Error::Moved = error {
+            return Self::new(StatusCode::CONFLICT, "generations-busy", error.to_string()).header("retry-after", "5");
+        }
+        if !error.unavailable() {
+            return Self::internal(&error);
+        }
+        tracing::warn!(%error, "the read model does not answer");
+        let detail = "the read model does not answer at this moment; nothing is lost, ask again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-model-unavailable", detail).header("retry-after", "1")
     }
 }

@@ -4,7 +4,7 @@ use crate::folder::Folder;
 use anyhow::Context;
 use fleet_journal::{Config, Journal, Topics};
 use fleet_log::{EventLog, TopicPartition, sqlite::SqliteLog};
-use fleet_projections::Generations;
+use fleet_projections::{Generations, Store};
 use fleet_schemas::topics;
 use std::{path::Path, sync::Arc};
 use tokio::task::JoinSet;
@@ -31,7 +31,7 @@ pub fn open_log_read_only(path: &Path) -> anyhow::Result<Arc<dyn EventLog>> {
 pub async fn open_generations(folder: &Folder, log: Arc<dyn EventLog>) -> anyhow::Result<Arc<Generations>> {
     let topics = Topics::embedded();
     let parked = topics.at(topics::PARKED, 0);
-    Ok(Arc::new(Generations::open(&folder.read(), log, journal_partitions(&topics), parked).await?))
+    Ok(Arc::new(Generations::open(Store::Folder(folder.read()), log, journal_partitions(&topics), parked).await?))
 }
 
 /// Starts the journal.

@@ -5,7 +5,7 @@ use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits, generate_key, 
 use fleet_hub::vault::{MasterKey, Vault};
 use fleet_journal::{Clock as _, Config, Journal, ManualClock, Topics};
 use fleet_log::{EventLog, sqlite::SqliteLog};
-use fleet_projections::Generations;
+use fleet_projections::{Generations, Store};
 use fleet_satellite::{Agent, Clock, LaneSpec, Outbox, Settings, SystemClock, drain, hub, netbox, run, slurm};
 use fleet_schemas::*;
 use fleet_sim::Sim;
@@ -116,7 +116,8 @@ impl Bed {
         let journal = Arc::new(Journal::start(config, &mut tasks, loops.cancel.clone()).await.unwrap());
         let topics = Topics::embedded();
         let partitions = (0..topics.partitions).map(|p| topics.at(topics::JOURNAL, p)).collect();
-        let generations = Generations::open(&self.path("read"), self.log.clone(), partitions, topics.at(topics::PARKED, 0)).await.unwrap();
+        let generations =
+            Generations::open(Store::Folder(self.path("read")), self.log.clone(), partitions, topics.at(topics::PARKED, 0)).await.unwrap();
         let generations = Arc::new(generations);
         generations.feed().await.unwrap();
         journal.settled().await;
