@@ -2,6 +2,8 @@
 
 mod copy;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod unnest;
 
 pub(crate) use tables::*;
