@@ -25,12 +25,12 @@ fn devices(rows: usize) -> Vec<Row> {
             format!("gpu{i:05}{}", odd(i)).into(),
             odd(i + 1).into(),
             odd(i + 2).into(),
-            (i % 3 > 0).then(|| odd(i)).into(),
+            (!i.is_multiple_of(3)).then(|| odd(i)).into(),
             Timestamp(1_800_000_000_000_001 + i as i64).into(),
             "ours".into(),
             "running".into(),
-            (i % 2 > 0).then(|| odd(i)).into(),
-            (i % 5 > 0).then(|| odd(i)).into(),
+            (!i.is_multiple_of(2)).then(|| odd(i)).into(),
+            (!i.is_multiple_of(5)).then(|| odd(i)).into(),
             Value::Json(serde_json::json!([{"type": odd(i), "reason": odd(i + 1)}]).to_string()),
             Value::Int(i as i64),
             Value::Int(i64::MAX - i as i64),
@@ -55,8 +55,8 @@ fn conditions(rows: usize) -> Vec<Row> {
             "s1".into(),
             Timestamp(i as i64).into(),
             Timestamp(0).into(),
-            (i % 2 == 0).into(),
-            (i % 7 == 0).into(),
+            i.is_multiple_of(2).into(),
+            i.is_multiple_of(7).into(),
         ]
     };
     (0..rows).map(condition).collect()
