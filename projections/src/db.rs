@@ -1,81 +1,27 @@
-//! One generation's database file: a writer and some readers.
+//! One generation's database: a writer and some readers.
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use crate::sql::Pool;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use std::{path::Path, time::Duration};
 
-/// Layout and meaning of the tables; a file of another format is rebuilt.
-const FORMAT: i64 = 9;
+/// Layout and meaning of the tables; a generation of another format is rebuilt.
+pub(crate) const FORMAT: i64 = 9;
 const SCHEMA: &str = include_str!("../migrations/sqlite/read_model.sql");
 /// Connections that read at the same time.
 const READERS: u32 = 4;
 
-/// Why the read model cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The database failed.
-    #[error("read model: {0}")]
-    Sql(#[from] sqlx::Error),
-    /// A folder or file failed.
-    #[error("{path}: {source}")]
-    Io {
-        /// Which.
-        path: String,
-        /// How.
-        source: std::io::Error,
-    },
-    /// The file was made by another version of the program.
-    #[error("{path} has format {found}, this program has {FORMAT}: `fleet-manager projections rebuild --data DIR` makes it anew")]
-    Format {
-        /// The file.
-        path: String,
-        /// Its format.
-        found: i64,
-    },
-    /// The journal is not the one that the read model was made from.
-    #[error(
-        "partition {partition}: {why}; if the journal is the right one, `fleet-manager projections rebuild --data DIR` makes the read model anew"
-    )]
-    AnotherJournal {
-        /// The partition.
-        partition: u32,
-        /// What differs.
-        why: String,
-    },
-    /// A generation with rows has no position: where to read on cannot be told.
-    #[error(
-        "the read model has no position for partition {partition}: it is not read on; `fleet-manager projections rebuild --data DIR` makes it anew"
-    )]
-    PositionLost {
-        /// The partition.
-        partition: u32,
-    },
-    /// Another projector moved this generation on; this one must read its position again.
-    #[error("another projector moved partition {partition} on")]
-    Overtaken {
-        /// The partition.
-        partition: u32,
-    },
-    /// Nobody feeds the generation that serves: a rebuild stopped its feed and could not begin it again.
-    #[error("the read model is no longer fed; the log says why; a restart goes on from where it stands")]
-    Unfed,
-    /// A stored value cannot be read.
-    #[error("read model: {0}")]
-    Corrupt(String),
-    /// The log failed.
-    #[error(transparent)]
-    Log(#[from] fleet_log::Error),
-}
+pub use crate::fault::Error;
 
-/// An open generation.
+/// An open generation: a file of SQLite, or a schema of PostgreSQL.
 #[derive(Clone, Debug)]
 pub struct Db {
-    pub(crate) write: SqlitePool,
-    pub(crate) read: SqlitePool,
+    pub(crate) write: Pool,
+    pub(crate) read: Pool,
 }
 
 impl Db {
     /// Opens the file, or creates it.
-    pub async fn open(path: &Path) -> Result<Self, Error> {
+    pub(crate) async fn open(path: &Path) -> Result<Self, Error> {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -98,11 +44,11 @@ impl Db {
         }
         let readers = SqlitePoolOptions::new().max_connections(READERS).min_connections(1);
         let read = readers.connect_with(options.read_only(true).create_if_missing(false)).await?;
-        Ok(Self { write, read })
+        Ok(Self { write: Pool::Sqlite(write), read: Pool::Sqlite(read) })
     }
 
     /// Closes every connection.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.read.close().await;
         self.write.close().await;
     }

@@ -1,15 +1,18 @@
 //! Generations: one serves; a rebuild fills the next beside it and compares. Both are fed from then on, so that a flip or a roll-back
 //! loses nothing; the one that does not serve goes with the next rebuild, or when it is dropped.
 
-use crate::compare::{Difference, compare};
+use crate::compare::Difference;
+use crate::control::{Control, Numbers};
 use crate::db::{Db, Error};
 use crate::parked;
+use crate::pauses::Pauses;
 use crate::projector::{Progress, Projector};
 use crate::queries::Reads;
-use crate::shelf::{self, Slot, file, remove};
+use crate::shelf::{Shelf, Slot};
+use crate::store::{Store, Turn};
 use fleet_log::{EventLog, TopicPartition};
-use sqlx::sqlite::SqlitePool;
-use std::{collections::BTreeMap, path::Path, path::PathBuf, sync::Arc, time::Duration};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -71,54 +74,37 @@ pub enum Unturned {
 /// How long a flip waits for the other generation to come level.
 const LEVEL: Duration = Duration::from_secs(10);
 
-/// The generation that serves, and the one beside it.
-struct Shelf {
-    active: Slot,
-    standby: Option<Slot>,
-}
+/// How often a process looks which generations another one let serve or stand beside.
+const FOLLOW: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub struct Generations {
-    folder: PathBuf,
-    log: Arc<dyn EventLog>,
-    journal: Vec<TopicPartition>,
+    pub(crate) store: Store,
+    pub(crate) log: Arc<dyn EventLog>,
+    pub(crate) journal: Vec<TopicPartition>,
     parked: TopicPartition,
-    control: SqlitePool,
-    shelf: Mutex<Shelf>,
+    pub(crate) control: Control,
+    pub(crate) shelf: Mutex<Shelf>,
     /// One rebuild at a time.
-    rebuilding: Mutex<()>,
-    reads: watch::Sender<Reads>,
+    pub(crate) rebuilding: Mutex<()>,
+    /// Whether the generations are to be fed.
+    feeding: AtomicBool,
+    pub(crate) reads: watch::Sender<Reads>,
 }
 
 impl Generations {
-    /// Opens the generation that serves, or makes the first. Nothing is fed before [`Generations::feed`]. One of another format is
+    /// Opens the generation that serves, or makes the first. Nothing is fed before [`Generations::feed`]. One of an earlier format is
     /// put out of service: a new and empty one takes its place, and is filled from the journal.
-    pub async fn open(folder: &Path, log: Arc<dyn EventLog>, journal: Vec<TopicPartition>, parked: TopicPartition) -> Result<Self, Error> {
-        std::fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.display().to_string(), source })?;
-        let control = shelf::control(&folder.join("control.sqlite")).await?;
-        let (number, beside) = shelf::numbers(&control).await?;
-        shelf::others(folder, &[Some(number), beside])?;
-        let (number, db) = match Db::open(&file(folder, number)).await {
-            Err(error @ Error::Format { .. }) => {
-                tracing::warn!(%error, "the read model is made anew from the journal");
-                let next = shelf::next_number(&control).await?;
-                remove(&file(folder, next))?;
-                let db = Db::open(&file(folder, next)).await?;
-                sqlx::query("UPDATE generation SET active = $1, standby = NULL").bind(next).execute(&control).await?;
-                shelf::others(folder, &[Some(next)])?;
-                (next, db)
-            }
-            opened => (number, opened?),
-        };
-        let standby = shelf::beside(folder, &control, beside.filter(|b| *b != number)).await?;
-        let active = Slot::new(number, db);
-        let reads = watch::Sender::new(active.reads());
-        let shelf = Mutex::new(Shelf { active, standby });
-        Ok(Self { folder: folder.into(), log, journal, parked, control, shelf, rebuilding: Mutex::default(), reads })
+    pub async fn open(store: Store, log: Arc<dyn EventLog>, journal: Vec<TopicPartition>, parked: TopicPartition) -> Result<Self, Error> {
+        let control = store.control().await?;
+        let shelf = Shelf::open(&store, &control).await?;
+        let reads = watch::Sender::new(shelf.active.reads());
+        let (shelf, rebuilding, feeding) = (Mutex::new(shelf), Mutex::default(), AtomicBool::new(false));
+        Ok(Self { store, log, journal, parked, control, shelf, rebuilding, feeding, reads })
     }
 
     /// The store beside the generations: what must outlive them.
-    pub fn control(&self) -> &SqlitePool {
+    pub fn control(&self) -> &Control {
         &self.control
     }
 
@@ -130,9 +116,17 @@ impl Generations {
     /// Feeds the generation that serves, and the one beside it, from now on.
     pub async fn feed(&self) -> Result<(), Error> {
         let mut shelf = self.shelf.lock().await;
-        self.start(&mut shelf.active).await?;
+        self.feed_all(&mut shelf).await?;
+        self.feeding.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) async fn feed_all(&self, shelf: &mut Shelf) -> Result<(), Error> {
+        if shelf.active.feed.is_none() {
+            self.start(&mut shelf.active).await?;
+        }
         self.reads.send_replace(shelf.active.reads());
-        self.start_beside(&mut shelf).await;
+        self.start_beside(shelf).await;
         Ok(())
     }
 
@@ -149,31 +143,34 @@ impl Generations {
 
     /// One that cannot be fed is of no use, and no fault of the one that serves.
     async fn start_beside(&self, shelf: &mut Shelf) {
-        let Some(standby) = &mut shelf.standby else { return };
+        let Some(standby) = shelf.standby.as_mut().filter(|s| s.feed.is_none() && s.fit) else { return };
         if let Err(error) = self.start(standby).await {
+            standby.fit = error.unavailable();
             tracing::warn!(%error, generation = standby.number, "the generation that does not serve cannot be fed");
         }
     }
 
-    /// Waits until the feed of the serving generation ends by itself, or could not be begun again after a rebuild: both are faults. For
-    /// the process that owns it, which has begun the feed.
+    /// Waits until the feed of the serving generation ends by itself, which is a fault; follows what other processes let serve, and begins
+    /// again what could not be fed while the database was away. For the process that owns it, which has begun the feed.
     pub async fn watch(&self, cancel: CancellationToken) -> Result<(), Error> {
-        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        let mut tick = tokio::time::interval(FOLLOW);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut pauses = Pauses::new();
         loop {
             tokio::select! {
                 () = cancel.cancelled() => break,
                 _ = tick.tick() => {}
             }
-            let mut shelf = self.shelf.lock().await;
-            match &shelf.active.feed {
-                Some((_, task)) if task.is_finished() => return shelf.active.pause().await,
-                Some(_) => {}
-                None => return Err(Error::Unfed),
-            }
-            if let Some(standby) = shelf.standby.as_mut().filter(|s| s.feed.as_ref().is_some_and(|(_, task)| task.is_finished()))
-                && let Err(error) = standby.pause().await
-            {
-                tracing::error!(%error, generation = standby.number, "the generation that does not serve is no longer fed");
+            let looked = self.look(&mut *self.shelf.lock().await).await;
+            match looked {
+                Err(error) if self.store.shared() && error.unavailable() => {
+                    tracing::warn!(%error, "which generation serves cannot be looked up; the one that was found last does");
+                    pauses.pause(&cancel).await;
+                }
+                looked => {
+                    looked?;
+                    pauses = Pauses::new();
+                }
             }
         }
         let mut shelf = self.shelf.lock().await;
@@ -184,62 +181,51 @@ impl Generations {
         }
     }
 
-    /// Fills the next generation while this one serves, compares both at the same position, and flips. Where they differ it flips
-    /// only if `flip_anyway`: the new one is what the journal says, but a person should know why the old one was not. The one that
-    /// does not serve then stands beside, in place of any before it.
-    pub async fn rebuild(&self, flip_anyway: bool) -> Result<Rebuilt, Error> {
-        let _one = self.rebuilding.lock().await;
-        let started = std::time::Instant::now();
-        self.clear().await?;
-        let number = shelf::next_number(&self.control).await?;
-        let path = file(&self.folder, number);
-        remove(&path)?;
-        let next = Slot::new(number, Db::open(&path).await?);
-        let mut projector = Projector::new(next.db.clone(), self.log.clone(), self.journal.clone()).await?;
-        projector.run_to(&self.ends().await?).await?;
-        let took = started.elapsed();
-        // From here on the old one stands still, so that both can be brought to the same position and compared.
-        let mut shelf = self.shelf.lock().await;
-        let fed = shelf.active.feed.is_some();
-        shelf.active.pause().await?;
-        let count = async |table: &'static str| sqlx::query_scalar::<_, i64>(table).fetch_one(&next.db.read).await;
-        let outcome = self.settle(&shelf.active.db, &mut projector, &next.db).await;
-        drop(projector);
-        let counted = async {
-            let differences = outcome?;
-            let (decisions, devices) = (count("SELECT count(*) FROM history").await?, count("SELECT count(*) FROM device").await?);
-            Ok::<_, Error>((differences, decisions, devices))
-        };
-        let counted = counted.await;
-        let mut flipped = false;
-        if let Ok((differences, ..)) = &counted {
-            flipped = differences.is_empty() || flip_anyway;
-            shelf.standby = Some(next);
-            self.put(&mut shelf, flipped).await?;
+    /// One look of [`Generations::watch`].
+    async fn look(&self, shelf: &mut Shelf) -> Result<(), Error> {
+        match shelf.follow(&self.store, &self.control).await {
+            Ok(false) => {}
+            Ok(true) => self.feed_all(shelf).await?,
+            // Told once; then nothing is followed until control says something else.
+            Err(error @ Error::Format { .. }) => {
+                tracing::warn!(%error, "the generation that another process lets serve cannot be read here")
+            }
+            Err(error) => return Err(error),
         }
-        if fed {
-            self.start(&mut shelf.active).await?;
-            self.reads.send_replace(shelf.active.reads());
-            self.start_beside(&mut shelf).await;
+        if let Some(standby) = shelf.standby.as_mut().filter(|s| s.feed.as_ref().is_some_and(|(_, task)| task.is_finished()))
+            && let Err(error) = standby.pause().await
+        {
+            standby.fit = false;
+            tracing::error!(%error, generation = standby.number, "the generation that does not serve is no longer fed");
         }
-        let (differences, decisions, devices) = counted?;
-        Ok(Rebuilt { generation: number, decisions, devices, took, differences, flipped })
+        match &shelf.active.feed {
+            Some((_, task)) if task.is_finished() => shelf.active.pause().await,
+            Some(_) => {
+                self.start_beside(shelf).await;
+                Ok(())
+            }
+            None if self.feeding.load(Ordering::Relaxed) => self.feed_all(shelf).await,
+            None => Err(Error::Unfed),
+        }
     }
 
-    /// Brings the new generation to where the old one stands, and compares them.
-    async fn settle(&self, serves: &Db, projector: &mut Projector, next: &Db) -> Result<Vec<Difference>, Error> {
-        // A journal that was restored from a backup may end before the old generation does: then they differ.
-        let ends = self.ends().await?;
-        let standing = self.standing(serves).await?.into_iter().map(|(p, next)| (p, next.min(ends.get(&p).copied().unwrap_or(0))));
-        projector.run_to(&standing.collect()).await?;
-        compare(serves, next).await
+    /// Takes up what other processes changed.
+    pub(crate) async fn follow(&self, shelf: &mut Shelf) -> Result<Numbers, Error> {
+        if shelf.follow(&self.store, &self.control).await? {
+            let fed = self.feeding.load(Ordering::Relaxed);
+            self.reads.send_replace(shelf.active.reads());
+            if fed {
+                self.feed_all(shelf).await?;
+            }
+        }
+        Ok(shelf.numbers())
     }
 
     /// Notes which generation serves and which stands beside, after they changed places where `turned`.
-    async fn put(&self, shelf: &mut Shelf, turned: bool) -> Result<(), Error> {
+    pub(crate) async fn put(&self, turn: &mut Turn, seen: Numbers, shelf: &mut Shelf, turned: bool) -> Result<(), Error> {
         let Some(standby) = &mut shelf.standby else { return Ok(()) };
         let (active, beside) = if turned { (standby.number, shelf.active.number) } else { (shelf.active.number, standby.number) };
-        sqlx::query("UPDATE generation SET active = $1, standby = $2").bind(active).bind(beside).execute(&self.control).await?;
+        turn.renumber(seen, Numbers { active, standby: Some(beside) }).await?;
         if turned {
             std::mem::swap(&mut shelf.active, standby);
             self.reads.send_replace(shelf.active.reads());
@@ -257,10 +243,18 @@ impl Generations {
         self.turn("older than", |standby, active| standby < active).await
     }
 
-    /// It must have everything that the one that serves has: nobody who read that may see less.
     async fn turn(&self, which: &'static str, fits: impl Fn(i64, i64) -> bool) -> Result<i64, Unturned> {
         let _one = self.rebuilding.lock().await;
+        let mut turn = self.store.turn(&self.control).await?;
+        let turned = self.turned(&mut turn, which, fits).await;
+        turn.end().await;
+        turned
+    }
+
+    /// It must have everything that the one that serves has: nobody who read that may see less.
+    async fn turned(&self, turn: &mut Turn, which: &'static str, fits: impl Fn(i64, i64) -> bool) -> Result<i64, Unturned> {
         let mut shelf = self.shelf.lock().await;
+        let seen = self.follow(&mut shelf).await?;
         let active = shelf.active.number;
         let Some(standby) = shelf.standby.as_ref().filter(|s| fits(s.number, active)) else {
             return Err(Unturned::None(which, "a rebuild makes one, and the one before stands beside until it is dropped"));
@@ -276,37 +270,38 @@ impl Generations {
                 return Err(Unturned::Behind { number: standby.number, partition: *partition, behind, ahead: *offset });
             }
         }
-        self.put(&mut shelf, true).await?;
+        self.put(turn, seen, &mut shelf, true).await?;
         Ok(shelf.active.number)
     }
 
     /// Drops the generation that does not serve; tells which, if there was one.
     pub async fn drop_standby(&self) -> Result<Option<i64>, Error> {
         let _one = self.rebuilding.lock().await;
-        self.clear().await
+        let mut turn = self.store.turn(&self.control).await?;
+        let dropped = self.clear(&mut turn).await;
+        turn.end().await;
+        dropped
     }
 
-    async fn clear(&self) -> Result<Option<i64>, Error> {
+    pub(crate) async fn clear(&self, turn: &mut Turn) -> Result<Option<i64>, Error> {
         let mut shelf = self.shelf.lock().await;
-        let Some(mut standby) = shelf.standby.take() else { return Ok(None) };
-        if let Err(error) = standby.pause().await {
-            tracing::warn!(%error, generation = standby.number, "the feed of a generation that is dropped had failed");
+        let seen = self.follow(&mut shelf).await?;
+        let Some(number) = seen.standby else { return Ok(None) };
+        turn.renumber(seen, Numbers { standby: None, ..seen }).await?;
+        shelf.unopened = None;
+        if let Some(standby) = shelf.standby.take() {
+            standby.let_go().await;
         }
-        sqlx::query("UPDATE generation SET standby = NULL").execute(&self.control).await?;
-        // Its connections close when the last request that uses them ends.
-        remove(&file(&self.folder, standby.number))?;
-        Ok(Some(standby.number))
+        drop(shelf);
+        if self.store.shared() {
+            // The others let go of it first.
+            tokio::time::sleep(FOLLOW + FOLLOW / 2).await;
+        }
+        self.store.remove(&self.control, number).await?;
+        Ok(Some(number))
     }
 
-    async fn ends(&self) -> Result<BTreeMap<u32, u64>, Error> {
-        let mut ends = BTreeMap::new();
-        for at in &self.journal {
-            ends.insert(at.partition, self.log.bounds(at.clone()).await?.end);
-        }
-        Ok(ends)
-    }
-
-    async fn standing(&self, db: &Db) -> Result<BTreeMap<u32, u64>, Error> {
+    pub(crate) async fn standing(&self, db: &Db) -> Result<BTreeMap<u32, u64>, Error> {
         Ok(crate::projector::positions(db).await?.into_iter().map(|(p, position)| (p, position.next)).collect())
     }
 
@@ -319,6 +314,14 @@ impl Generations {
             let (active, fed) = (number == shelf.active.number, slot.feed.as_ref().is_some_and(|(_, task)| !task.is_finished()));
             out.push(Generation { number, active, fed, progress, next: self.standing(&slot.db).await? });
         }
+        // Of another program that runs beside us.
+        out.extend(shelf.unopened.map(|number| Generation {
+            number,
+            active: false,
+            fed: false,
+            progress: Progress::default(),
+            next: BTreeMap::new(),
+        }));
         Ok(out)
     }
 

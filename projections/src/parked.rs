@@ -1,45 +1,70 @@
 //! Feeds the table of parked inputs from its topic, position and rows in one transaction.
 
+use crate::control::Control;
 use crate::db::{Db, Error};
+use crate::pauses::Pauses;
 use crate::queries::ParkedRow;
-use fleet_log::{AppendError, EventLog, Item, ReadError, ReadFault, Record, Stored, TopicPartition};
-use fleet_schemas::{Closing, DecodeError, Parked, ParkedClosed, Record as _, SECOND, decode, encode, fingerprint_of, registry};
-use sqlx::sqlite::SqlitePool;
-use std::{sync::Arc, time::Duration};
+use fleet_log::{AppendError, EventLog, Item, ReadError, ReadFault, Reader, Record, Stored, TopicPartition};
+use fleet_schemas::{Closing, DecodeError, Parked, ParkedClosed, Record as _, SECOND, Timestamp, decode, encode, fingerprint_of, registry};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-const AGAIN: Duration = Duration::from_secs(1);
-
-/// Runs until `cancel`.
+/// Runs until `cancel`. Where log or database are away it waits, and goes on from its position.
 pub(crate) async fn feed(db: Db, log: Arc<dyn EventLog>, at: TopicPartition, cancel: CancellationToken) -> Result<(), Error> {
-    let mut reader = log.read(&[(at.clone(), position(&db, &at).await?)]);
+    let mut pauses = Pauses::new();
+    let mut reader: Option<Box<dyn Reader>> = None;
     loop {
-        let item = tokio::select! {
-            () = cancel.cancelled() => return Ok(()),
-            item = reader.next() => item,
+        let fed = async {
+            let reader = match &mut reader {
+                Some(reader) => reader,
+                None => reader.insert(log.read(&[(at.clone(), position(&db, &at).await?)])),
+            };
+            step(&db, &*log, &at, reader).await
         };
-        match item {
-            Ok(Item::Record(stored)) => write(&db, &stored).await?,
-            Ok(Item::End { .. }) => {}
-            Err(error) if matches!(error.fault, ReadFault::Io(_)) => {
-                tracing::warn!(%error, "reading parked inputs is tried again");
-                tokio::time::sleep(AGAIN).await;
-                reader = log.read(&[(at.clone(), position(&db, &at).await?)]);
-            }
-            // Those that the log let go of are in the table.
-            Err(ReadError { fault: ReadFault::Gone { start, .. }, .. }) => reader = log.read(&[(at.clone(), start)]),
-            Err(error) => {
-                tracing::error!(%error, "parked inputs can no longer be read");
-                cancel.cancelled().await;
-                return Ok(());
-            }
+        let error = tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            fed = fed => match fed {
+                Ok(true) => {
+                    pauses = Pauses::new();
+                    continue;
+                }
+                Ok(false) => {
+                    cancel.cancelled().await;
+                    return Ok(());
+                }
+                Err(error) => error,
+            },
+        };
+        if !error.unavailable() && !matches!(error, Error::Log(_)) {
+            return Err(error);
+        }
+        tracing::warn!(%error, "feeding parked inputs is tried again");
+        reader = None;
+        if !pauses.pause(&cancel).await {
+            return Ok(());
         }
     }
 }
 
+/// Takes the next of them; false when no more can ever be read.
+async fn step(db: &Db, log: &dyn EventLog, at: &TopicPartition, reader: &mut Box<dyn Reader>) -> Result<bool, Error> {
+    match reader.next().await {
+        Ok(Item::Record(stored)) => write(db, &stored).await?,
+        Ok(Item::End { .. }) => {}
+        Err(ReadError { fault: ReadFault::Io(why), .. }) => return Err(fleet_log::Error::Io(why).into()),
+        // Those that the log let go of are in the table.
+        Err(ReadError { fault: ReadFault::Gone { start, .. }, .. }) => *reader = log.read(&[(at.clone(), start)]),
+        Err(error) => {
+            tracing::error!(%error, "parked inputs can no longer be read");
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 async fn position(db: &Db, at: &TopicPartition) -> Result<u64, Error> {
-    let next = sqlx::query_scalar::<_, i64>("SELECT next FROM parked_position WHERE partition = $1").bind(at.partition);
-    Ok(next.fetch_optional(&db.write).await?.unwrap_or(0) as u64)
+    let next = db.write.sql("SELECT next FROM parked_position WHERE partition = $1").with(at.partition);
+    db.write.optional(next).await?.map_or(Ok(0), |row| row.number("next"))
 }
 
 /// What the topic holds.
@@ -67,34 +92,23 @@ pub enum CloseError {
     Log(#[from] AppendError),
     /// The store of claims failed; nothing was done.
     #[error("control: {0}")]
-    Control(#[from] sqlx::Error),
+    Control(#[from] Error),
 }
 
 /// One closes it, whoever else asks at the same time, and however late the read model shows it. Replaying comes first: a crash in between
 /// replays once more, and the deciders know a repeat by its id.
 pub(crate) async fn close(
     log: &dyn EventLog,
-    control: &SqlitePool,
+    control: &Control,
     parked: &TopicPartition,
     row: &ParkedRow,
     closed: &ParkedClosed,
 ) -> Result<(), CloseError> {
-    let claim = sqlx::query(
-        "INSERT INTO parked_closing (topic, partition, offset, at, done) VALUES ($1, $2, $3, $4, 0)
-         ON CONFLICT (topic, partition, offset) DO UPDATE SET at = excluded.at WHERE done = 0 AND at < $5",
-    );
-    let claim = claim.bind(&row.topic).bind(row.partition).bind(row.offset as i64).bind(closed.closed_at.0);
-    if claim.bind(closed.closed_at.0 - CUT_OFF).execute(control).await?.rows_affected() == 0 {
+    if !control.take_closing(row, closed.closed_at, Timestamp(closed.closed_at.0 - CUT_OFF)).await? {
         return Err(CloseError::Taken);
     }
     let appended = append(log, parked, row, closed).await;
-    // What failed may be tried again at once; what is done is so for ever.
-    let end = match &appended {
-        Ok(()) => "UPDATE parked_closing SET done = 1 WHERE topic = $1 AND partition = $2 AND offset = $3",
-        Err(_) => "DELETE FROM parked_closing WHERE topic = $1 AND partition = $2 AND offset = $3",
-    };
-    let ended = sqlx::query(end).bind(&row.topic).bind(row.partition).bind(row.offset as i64).execute(control).await;
-    if let Err(error) = ended {
+    if let Err(error) = control.end_closing(row, appended.is_ok()).await {
         tracing::warn!(%error, "the end of a parked input's closing could not be noted; another try is refused for a minute");
     }
     Ok(appended?)
@@ -109,44 +123,26 @@ async fn append(log: &dyn EventLog, parked: &TopicPartition, row: &ParkedRow, cl
     log.append(parked.clone(), vec![record]).await
 }
 
-/// One row a parked input: parking it again (it is at least once) changes nothing. What cannot be decoded is passed over and logged.
+/// One row a parked input: parking it again (it is at least once) changes nothing. What cannot be decoded is passed over and logged. Of
+/// several that feed one table each writes what the others do, and the position goes back for none.
 async fn write(db: &Db, stored: &Stored) -> Result<(), Error> {
-    let mut transaction = db.write.begin_with("BEGIN IMMEDIATE").await?;
+    let mut t = db.write.begin().await?;
     match read(&stored.record.value) {
         Ok(Told::Closed(c)) => {
-            sqlx::query("UPDATE parked SET closing = $4, closed_by = $5, closed_reason = $6, closed_at = $7 WHERE topic = $1 AND partition = $2 AND offset = $3")
-                .bind(&c.topic)
-                .bind(c.partition)
-                .bind(c.offset as i64)
-                .bind(c.closing.as_str())
-                .bind(&c.by)
-                .bind(&c.reason)
-                .bind(c.closed_at.0)
-                .execute(&mut *transaction)
-                .await?;
+            let close = "UPDATE parked SET closing = $4, closed_by = $5, closed_reason = $6, closed_at = $7 WHERE topic = $1 AND partition = $2 AND \"offset\" = $3";
+            let close = t.sql(close).with(&c.topic).with(c.partition).with(c.offset).with(c.closing.as_str());
+            t.run(close.with(&c.by).with(&c.reason).with(c.closed_at)).await?;
         }
         Ok(Told::Parked(p)) => {
-            sqlx::query(
-                "INSERT INTO parked (topic, partition, offset, key, value, parked_by, why, parked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
-            )
-                .bind(&p.topic)
-                .bind(p.partition)
-                .bind(p.offset as i64)
-                .bind(p.key.as_slice())
-                .bind(p.value.as_slice())
-                .bind(&p.parked_by)
-                .bind(&p.why)
-                .bind(p.parked_at.0)
-                .execute(&mut *transaction)
-                .await?;
+            let insert = "INSERT INTO parked (topic, partition, \"offset\", key, value, parked_by, why, parked_at)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+            let insert = t.sql(insert).with(&p.topic).with(p.partition).with(p.offset).with(p.key.as_slice()).with(p.value.as_slice());
+            t.run(insert.with(&p.parked_by).with(&p.why).with(p.parked_at)).await?;
         }
         Err(error) => tracing::error!(%error, offset = stored.offset, "a parked record cannot be decoded"),
     }
-    sqlx::query("INSERT INTO parked_position VALUES ($1, $2) ON CONFLICT (partition) DO UPDATE SET next = excluded.next")
-        .bind(stored.at.partition)
-        .bind(stored.offset as i64 + 1)
-        .execute(&mut *transaction)
-        .await?;
-    transaction.commit().await?;
-    Ok(())
+    let moved = "INSERT INTO parked_position (partition, next) VALUES ($1, $2)
+         ON CONFLICT (partition) DO UPDATE SET next = excluded.next WHERE parked_position.next < excluded.next";
+    t.run(t.sql(moved).with(stored.at.partition).with(stored.offset + 1)).await?;
+    t.commit().await
 }

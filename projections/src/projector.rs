@@ -2,18 +2,29 @@
 
 use crate::db::{Db, Error};
 use crate::fold::{Fold, Known, thaw};
+use crate::pauses::Pauses;
+use crate::sql::{Dialect, Line};
 use crate::write;
 use fleet_fence::{Head, Position};
 use fleet_log::{EventLog, Item, ReadError, ReadFault, Reader, Stored, TopicPartition};
 use fleet_schemas::{Hash, JournalRecord, StreamId, Timestamp};
 use futures::FutureExt;
-use sqlx::Row;
 use std::{collections::BTreeMap, sync::Arc, time::Duration, time::Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Records that one transaction covers.
 const BATCH: usize = 2000;
+/// The same in a rebuild on PostgreSQL, where COPY pays from 5,000 rows on.
+const LARGE_BATCH: usize = 10_000;
+/// How long a batch may go on after the process is told to stop.
+const GRACE: Duration = Duration::from_secs(3);
+/// How often a projector that stands by looks how far the other one is.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often it asks the log how far that is.
+const MEASURE: Duration = Duration::from_secs(1);
+/// How long the other one may stand still, with records before it, until this one goes on in its place.
+const STILL: Duration = Duration::from_secs(2);
 
 /// How far a generation is.
 #[derive(Clone, Debug, Default)]
@@ -72,28 +83,97 @@ impl Projector {
         self.log.read(&open.map(|at| (at.clone(), next(at))).collect::<Vec<_>>())
     }
 
-    /// Feeds the generation until `cancel`. A poisoned partition stops and is shown; the others go on.
+    /// Feeds the generation until `cancel`. A poisoned partition stops and is shown; the others go on. While log or database are away
+    /// it waits; while another projector feeds the generation it stands by.
     pub async fn run(mut self, cancel: CancellationToken) -> Result<(), Error> {
         let mut reader = self.reader();
-        let mut pause = Duration::from_millis(50);
+        let mut pauses = Pauses::new();
         loop {
             let first = tokio::select! {
                 () = cancel.cancelled() => return Ok(()),
                 item = reader.next() => item,
             };
             self.progress.send_modify(|p| p.idle = false);
-            match self.batch_to(first, reader.as_mut(), None).await {
-                Ok(()) => pause = Duration::from_millis(50),
-                Err(error) => {
-                    // Position and cache may no longer be what the file has: take both from the file again.
-                    tracing::warn!(%error, "a projection batch is tried again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(5));
-                    self.fold = Fold::new(positions(&self.db).await?);
-                    reader = self.reader();
+            let done = tokio::select! {
+                done = self.batch_to(first, reader.as_mut(), None) => done,
+                // A database that does not answer must not hold up the end of the process; what breaks off was not.
+                () = async { cancel.cancelled().await; tokio::time::sleep(GRACE).await } => return Ok(()),
+            };
+            let error = match done {
+                Ok(()) => {
+                    pauses = Pauses::new();
+                    continue;
                 }
+                Err(error) if error.dropped() => return Err(error),
+                Err(error) => error,
+            };
+            // Position and cache may no longer be what the database has: both are taken from it again.
+            let positions = if let Error::Overtaken { partition } = error {
+                tracing::info!(partition, "another projector feeds this generation; this one stands by");
+                self.stand_by(&cancel).await?
+            } else {
+                tracing::warn!(%error, "a projection batch is tried again");
+                self.positions_again(&mut pauses, &cancel).await?
+            };
+            let Some(positions) = positions else { return Ok(()) };
+            self.fold = Fold::new(positions);
+            reader = self.reader();
+        }
+    }
+
+    /// The positions, however long the database is away; nothing when `cancel` comes first.
+    async fn positions_again(&self, pauses: &mut Pauses, cancel: &CancellationToken) -> Result<Option<BTreeMap<u32, Position>>, Error> {
+        while pauses.pause(cancel).await {
+            match positions(&self.db).await {
+                Err(error) if error.unavailable() => {
+                    tracing::warn!(%error, "the read model's database is away; its position is asked for again")
+                }
+                positions => return positions.map(Some),
             }
         }
+        Ok(None)
+    }
+
+    /// Shows how far the other projector is, until it stands still with records before it; gives the positions to go on from.
+    async fn stand_by(&mut self, cancel: &CancellationToken) -> Result<Option<BTreeMap<u32, Position>>, Error> {
+        let (mut pauses, mut moved) = (Pauses::new(), Instant::now());
+        let (mut ends, mut measured) = (BTreeMap::new(), None::<Instant>);
+        loop {
+            let now = match positions(&self.db).await {
+                Err(error) if error.unavailable() => match self.positions_again(&mut pauses, cancel).await? {
+                    Some(positions) => positions,
+                    None => return Ok(None),
+                },
+                positions => positions?,
+            };
+            if measured.is_none_or(|at| at.elapsed() > MEASURE) {
+                ends = self.ends().await.unwrap_or(ends);
+                measured = Some(Instant::now());
+            }
+            let stands = now.iter().all(|(p, at)| self.fold.positions.get(p).is_some_and(|before| before.next == at.next));
+            self.fold.positions = now;
+            let behind = self.behind(&ends);
+            if !stands || !behind {
+                moved = Instant::now();
+            }
+            self.show(!behind);
+            if moved.elapsed() > STILL {
+                tracing::info!("the other projector stands still; this one goes on in its place");
+                return Ok(Some(std::mem::take(&mut self.fold.positions)));
+            }
+            tokio::select! {
+                () = cancel.cancelled() => return Ok(None),
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    async fn ends(&self) -> Result<BTreeMap<u32, u64>, Error> {
+        let mut ends = BTreeMap::new();
+        for at in &self.journal {
+            ends.insert(at.partition, self.log.bounds(at.clone()).await?.end);
+        }
+        Ok(ends)
     }
 
     /// Feeds a generation that nobody reads yet up to these offsets, partition by partition those that can be reached. States are
@@ -118,6 +198,8 @@ impl Projector {
         reader: &mut dyn Reader,
         ends: Option<&BTreeMap<u32, u64>>,
     ) -> Result<(), Error> {
+        let large = ends.is_some() && self.db.write.dialect() == Dialect::Postgres;
+        let most = if large { LARGE_BATCH } else { BATCH };
         let mut records = Vec::new();
         let mut next = Some(first);
         let (mut idle, mut failed) = (false, None);
@@ -133,8 +215,8 @@ impl Projector {
                 Err(ReadError { fault: ReadFault::Io(why), .. }) => failed = Some(fleet_log::Error::Io(why)),
                 Err(e) => self.stop(e.at.partition, e.fault.to_string()),
             }
-            next = if records.len() < BATCH && failed.is_none() { reader.next().now_or_never() } else { None };
-            idle = next.is_none() && records.len() < BATCH;
+            next = if records.len() < most && failed.is_none() { reader.next().now_or_never() } else { None };
+            idle = next.is_none() && records.len() < most;
         }
         if !records.is_empty() {
             self.take(records).await?;
@@ -182,13 +264,9 @@ impl Projector {
         streams.sort();
         streams.dedup();
         for some in streams.chunks(500) {
-            let mut q = sqlx::QueryBuilder::<sqlx::Sqlite>::new("SELECT id, version, hash, state, at, stopped FROM stream WHERE id IN (");
-            let mut list = q.separated(", ");
-            for stream in some {
-                list.push_bind(stream.to_string());
-            }
-            q.push(")");
-            for row in q.build().fetch_all(&self.db.write).await? {
+            let mut q = self.db.write.sql("SELECT id, version, hash, state, at, stopped FROM stream WHERE ");
+            q.among("id", some.iter().map(ToString::to_string));
+            for row in self.db.write.all(q).await? {
                 let known = known(&row)?;
                 self.fold.cache.insert(known.0, known.1);
             }
@@ -210,38 +288,37 @@ impl Projector {
     }
 }
 
-fn known(row: &sqlx::sqlite::SqliteRow) -> Result<(StreamId, Known), Error> {
-    let id: String = row.try_get("id")?;
+fn known(row: &Line) -> Result<(StreamId, Known), Error> {
+    let id = row.text("id")?;
     let stream: StreamId = id.parse().map_err(|_| Error::Corrupt(format!("`{id}` is no stream")))?;
-    let hash: Vec<u8> = row.try_get("hash")?;
-    let hash = Hash(hash.try_into().map_err(|_| Error::Corrupt(format!("hash of {stream}")))?);
-    let entity = thaw(&stream, &row.try_get::<Vec<u8>, _>("state")?)?;
-    let head = Head { version: row.try_get::<i64, _>("version")? as u64, hash };
-    Ok((stream, Known { entity, head, stopped: row.try_get("stopped")?, at: Timestamp(row.try_get("at")?) }))
+    let entity = thaw(&stream, &row.bytes("state")?)?;
+    let head = Head { version: row.number("version")?, hash: row.hash("hash")? };
+    Ok((stream, Known { entity, head, stopped: row.opt_text("stopped")?, at: row.time("at")? }))
 }
 
 /// A generation without a single row begins at the first record of every partition.
 async fn begin(db: &Db, journal: &[TopicPartition]) -> Result<(), Error> {
     let start = postcard::to_allocvec(&Position::START).map_err(|e| Error::Corrupt(e.to_string()))?;
-    let mut transaction = db.write.begin_with("BEGIN IMMEDIATE").await?;
-    let rows: i64 =
-        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM position) + EXISTS (SELECT 1 FROM stream)").fetch_one(&mut *transaction).await?;
-    if rows == 0 {
+    let mut t = db.write.begin().await?;
+    let rows = t.sql("SELECT EXISTS (SELECT 1 FROM position) OR EXISTS (SELECT 1 FROM stream) AS begun");
+    if !t.optional(rows).await?.map_or(Ok(false), |row| row.truth("begun"))? {
         for at in journal {
-            let insert = sqlx::query("INSERT INTO position (partition, next, state) VALUES ($1, 0, $2)");
-            insert.bind(at.partition).bind(&start).execute(&mut *transaction).await?;
+            // Of several that begin it at once, one does.
+            let insert = t.sql("INSERT INTO position (partition, next, state) VALUES ($1, 0, $2) ON CONFLICT DO NOTHING");
+            t.run(insert.with(at.partition).with(start.as_slice())).await?;
         }
     }
-    transaction.commit().await?;
-    Ok(())
+    t.commit().await
 }
 
 pub(crate) async fn positions(db: &Db) -> Result<BTreeMap<u32, Position>, Error> {
-    let rows: Vec<(u32, Vec<u8>)> = sqlx::query_as("SELECT partition, state FROM position").fetch_all(&db.write).await?;
-    let read = |(partition, state): (u32, Vec<u8>)| {
-        postcard::from_bytes(&state).map(|p| (partition, p)).map_err(|e| Error::Corrupt(format!("position of partition {partition}: {e}")))
-    };
-    rows.into_iter().map(read).collect()
+    let mut out = BTreeMap::new();
+    for row in db.write.all(db.write.sql("SELECT partition, state FROM position")).await? {
+        let partition = row.number("partition")?;
+        let position = postcard::from_bytes(&row.bytes("state")?);
+        out.insert(partition, position.map_err(|e| Error::Corrupt(format!("position of partition {partition}: {e}")))?);
+    }
+    Ok(out)
 }
 
 /// The record before the position must be the one that was read then.

@@ -1,10 +1,10 @@
-//! The files of the generations, and what outlives them.
+//! The generations that a process has open: the one that serves, and the one beside it.
 
+use crate::control::{Control, Numbers};
 use crate::db::{Db, Error};
 use crate::projector::Progress;
 use crate::queries::Reads;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use std::{path::Path, path::PathBuf, time::Duration};
+use crate::store::Store;
 use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -13,12 +13,14 @@ pub(crate) struct Slot {
     pub(crate) number: i64,
     pub(crate) db: Db,
     pub(crate) progress: watch::Receiver<Progress>,
+    /// Whether it can be fed, as far as is known.
+    pub(crate) fit: bool,
     pub(crate) feed: Option<(CancellationToken, JoinHandle<Result<(), Error>>)>,
 }
 
 impl Slot {
     pub(crate) fn new(number: i64, db: Db) -> Self {
-        Self { number, db, progress: watch::channel(Progress::default()).1, feed: None }
+        Self { number, db, progress: watch::channel(Progress::default()).1, fit: true, feed: None }
     }
 
     pub(crate) fn reads(&self) -> Reads {
@@ -33,92 +35,121 @@ impl Slot {
         }
         Ok(())
     }
-}
 
-/// The numbers of the generation that serves, and of the one beside it.
-pub(crate) async fn numbers(control: &SqlitePool) -> Result<(i64, Option<i64>), Error> {
-    let found: Option<(i64, Option<i64>)> = sqlx::query_as("SELECT active, standby FROM generation").fetch_optional(control).await?;
-    if let Some(found) = found {
-        return Ok(found);
-    }
-    sqlx::query("INSERT INTO generation (one, active) VALUES (1, 1)").execute(control).await?;
-    Ok((1, None))
-}
-
-/// The generation beside the one that serves, where it can be opened.
-pub(crate) async fn beside(folder: &Path, control: &SqlitePool, number: Option<i64>) -> Result<Option<Slot>, Error> {
-    let Some(number) = number else { return Ok(None) };
-    let path = file(folder, number);
-    if path.exists() {
-        match Db::open(&path).await {
-            Ok(db) => return Ok(Some(Slot::new(number, db))),
-            Err(error) => tracing::warn!(%error, "the generation that does not serve is dropped"),
+    /// Lets it go: its connections close when the last request that uses them ends.
+    pub(crate) async fn let_go(mut self) {
+        if let Err(error) = self.pause().await {
+            tracing::warn!(%error, generation = self.number, "the feed of a generation that is let go had failed");
         }
     }
-    remove(&path)?;
-    sqlx::query("UPDATE generation SET standby = NULL").execute(control).await?;
-    Ok(None)
 }
 
-/// A number that no generation had.
-pub(crate) async fn next_number(control: &SqlitePool) -> Result<i64, Error> {
-    let next = "UPDATE generation SET last = max(active, coalesce(last, 0)) + 1 RETURNING last";
-    Ok(sqlx::query_scalar(next).fetch_one(control).await?)
+/// See the module.
+pub(crate) struct Shelf {
+    pub(crate) active: Slot,
+    pub(crate) standby: Option<Slot>,
+    /// One that stands beside and cannot be opened here: another program's, which runs beside us.
+    pub(crate) unopened: Option<i64>,
+    /// What control named, and only a newer program can read: what we have is read on, until we are replaced.
+    foreign: Option<Numbers>,
 }
 
-pub(crate) async fn control(path: &Path) -> Result<SqlitePool, Error> {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(Duration::from_secs(10));
-    let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await?;
-    sqlx::raw_sql(
-        "CREATE TABLE IF NOT EXISTS generation (one INTEGER PRIMARY KEY CHECK (one = 1), active INTEGER NOT NULL, last INTEGER) STRICT;
-         CREATE TABLE IF NOT EXISTS jti (client TEXT NOT NULL, jti TEXT NOT NULL, expires_at INTEGER NOT NULL, PRIMARY KEY (client, jti)) STRICT;
-         CREATE TABLE IF NOT EXISTS denial (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, client TEXT NOT NULL,
-             reason TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL, detail TEXT NOT NULL, unrecorded INTEGER NOT NULL) STRICT;
-         CREATE TABLE IF NOT EXISTS reactor_position (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
-         CREATE TABLE IF NOT EXISTS publisher_position (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
-         CREATE TABLE IF NOT EXISTS parked_closing (topic TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL,
-             at INTEGER NOT NULL, done INTEGER NOT NULL, PRIMARY KEY (topic, partition, offset)) STRICT;",
-    )
-    .execute(&pool)
-    .await?;
-    // A folder of an earlier version has no place for the second number.
-    let there = "SELECT count(*) FROM pragma_table_info('generation') WHERE name = 'standby'";
-    if sqlx::query_scalar::<_, i64>(there).fetch_one(&pool).await? == 0 {
-        sqlx::query("ALTER TABLE generation ADD COLUMN standby INTEGER").execute(&pool).await?;
+impl Shelf {
+    /// Opens what control names. A generation of an earlier format is put out of service: a new and empty one takes its place.
+    pub(crate) async fn open(store: &Store, control: &Control) -> Result<Self, Error> {
+        store.others(control).await?;
+        let mut numbers = control.numbers().await?;
+        let db = match store.open(control, numbers.active).await {
+            Err(Error::Format { path, found }) if store.outdated(found) => {
+                let error = Error::Format { path, found };
+                tracing::warn!(%error, "the read model is made anew from the journal");
+                numbers = replace(store, control, numbers).await?;
+                store.open(control, numbers.active).await?
+            }
+            opened => opened?,
+        };
+        let mut shelf = Self { active: Slot::new(numbers.active, db), standby: None, unopened: None, foreign: None };
+        shelf.open_beside(store, control, numbers.standby).await?;
+        Ok(shelf)
     }
-    Ok(pool)
-}
 
-/// Removes what a rebuild left that did not come to its end.
-pub(crate) fn others(folder: &Path, kept: &[Option<i64>]) -> Result<(), Error> {
-    let io = |source| Error::Io { path: folder.display().to_string(), source };
-    for entry in std::fs::read_dir(folder).map_err(io)? {
-        let name = entry.map_err(io)?.file_name();
-        let number = name.to_str().and_then(|n| n.strip_prefix("read-")?.strip_suffix(".sqlite")?.parse::<i64>().ok());
-        if let Some(number) = number.filter(|n| !kept.contains(&Some(*n))) {
-            remove(&file(folder, number))?;
+    /// As control would have it.
+    pub(crate) fn numbers(&self) -> Numbers {
+        Numbers { active: self.active.number, standby: self.standby.as_ref().map(|s| s.number).or(self.unopened) }
+    }
+
+    /// Opens the one beside. What cannot be opened goes where nobody else may want it.
+    pub(crate) async fn open_beside(&mut self, store: &Store, control: &Control, number: Option<i64>) -> Result<(), Error> {
+        (self.standby, self.unopened) = (None, None);
+        let Some(number) = number.filter(|n| *n != self.active.number) else { return Ok(()) };
+        match store.open(control, number).await {
+            Ok(db) => self.standby = Some(Slot::new(number, db)),
+            Err(error) if store.shared() => {
+                tracing::warn!(%error, "the generation that does not serve cannot be opened here");
+                self.unopened = Some(number);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the generation that does not serve is dropped");
+                store.remove(control, number).await?;
+                let seen = Numbers { active: self.active.number, standby: Some(number) };
+                control.renumber(seen, Numbers { active: self.active.number, standby: None }).await?;
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-pub(crate) fn file(folder: &Path, generation: i64) -> PathBuf {
-    folder.join(format!("read-{generation}.sqlite"))
-}
-
-pub(crate) fn remove(path: &Path) -> Result<(), Error> {
-    for suffix in ["", "-wal", "-shm"] {
-        let file = PathBuf::from(format!("{}{suffix}", path.display()));
-        match std::fs::remove_file(&file) {
-            Ok(()) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(Error::Io { path: file.display().to_string(), source }),
+    /// Opens what another process let serve or stand beside, and lets go of what it took away.
+    pub(crate) async fn follow(&mut self, store: &Store, control: &Control) -> Result<bool, Error> {
+        let numbers = control.numbers().await?;
+        if !store.shared() || numbers == self.numbers() || self.foreign == Some(numbers) {
+            return Ok(false);
         }
+        if numbers.active != self.active.number {
+            let next = match self.standby.take() {
+                Some(standby) if standby.number == numbers.active => standby,
+                other => {
+                    let opened = store.open(control, numbers.active).await;
+                    self.standby = other;
+                    self.foreign = matches!(opened, Err(Error::Format { .. })).then_some(numbers);
+                    Slot::new(numbers.active, opened?)
+                }
+            };
+            let before = std::mem::replace(&mut self.active, next);
+            if let Some(other) = self.standby.replace(before) {
+                other.let_go().await;
+            }
+        }
+        if self.standby.as_ref().map(|s| s.number) != numbers.standby {
+            if let Some(standby) = self.standby.take() {
+                standby.let_go().await;
+            }
+            self.open_beside(store, control, numbers.standby).await?;
+        }
+        tracing::info!(
+            generation = self.active.number,
+            standby = numbers.standby,
+            "the generations that another process named are taken up"
+        );
+        Ok(true)
     }
-    Ok(())
+}
+
+/// Puts the generation that serves out of service. Where others still read it, it stands beside.
+async fn replace(store: &Store, control: &Control, seen: Numbers) -> Result<Numbers, Error> {
+    let mut turn = store.turn(control).await?;
+    let replaced = async {
+        let next = control.next_number().await?;
+        store.remove(control, next).await?;
+        store.open(control, next).await?.close().await;
+        let numbers = Numbers { active: next, standby: store.shared().then_some(seen.active) };
+        match turn.renumber(seen, numbers).await {
+            // Another process of this version was here first.
+            Err(Error::Moved) => control.numbers().await,
+            done => done.map(|()| numbers),
+        }
+    };
+    let replaced = replaced.await;
+    turn.end().await;
+    store.others(control).await?;
+    replaced
 }

@@ -1,6 +1,7 @@
 //! Generations that stand beside: flip, roll back, drop; and parked input that somebody looks at.
 
-use crate::rebuild::{cancelled, caught_up, generations, history};
+use crate::place::{Place, both, generations};
+use crate::rebuild::{cancelled, caught_up, history};
 use crate::world::{World, command, device, drain};
 use axum::http::StatusCode;
 use fleet_journal::Topics;
@@ -10,6 +11,11 @@ use fleet_schemas::topics;
 use fleet_tests::{Running, crypto, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+both! {
+    a_roll_back_is_current_and_a_flip_returns,
+    one_that_is_behind_does_not_serve,
+}
 
 async fn draining(generations: &Generations) -> i64 {
     let filter = DeviceFilter { phase: Some("Draining".into()), ..Default::default() };
@@ -21,11 +27,9 @@ fn serving(generations: &Generations) -> i64 {
 }
 
 /// The one that was replaced is fed on: to go back to it loses nothing, and neither does going forth again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_roll_back_is_current_and_a_flip_returns() {
+async fn a_roll_back_is_current_and_a_flip_returns(place: Place) {
     let world = World::new().await;
-    let folder = TempDir::new().unwrap();
-    let all = generations(folder.path(), world.log.clone()).await.unwrap();
+    let all = generations(&place, world.log.clone()).await.unwrap();
     all.feed().await.unwrap();
     history(&world).await;
     caught_up(&all, &world).await;
@@ -47,20 +51,18 @@ async fn a_roll_back_is_current_and_a_flip_returns() {
     // Both outlive a restart; the one beside goes when it is dropped.
     all.watch(cancelled()).await.unwrap();
     drop(all);
-    let all = generations(folder.path(), world.log.clone()).await.unwrap();
+    let all = generations(&place, world.log.clone()).await.unwrap();
     all.feed().await.unwrap();
     assert_eq!((serving(&all), all.list().await.unwrap().len()), (built.generation, 2));
     assert_eq!((all.drop_standby().await.unwrap(), all.drop_standby().await.unwrap()), (Some(1), None));
-    assert!(!folder.path().join("read-1.sqlite").exists() && all.list().await.unwrap().len() == 1);
+    assert!(!place.exists(1).await && all.list().await.unwrap().len() == 1);
     assert!(matches!(all.roll_back().await, Err(Unturned::None(..))));
 }
 
 /// Nobody who read the one that serves may see less by a flip.
-#[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_behind_does_not_serve() {
+async fn one_that_is_behind_does_not_serve(place: Place) {
     let world = World::new().await;
-    let folder = TempDir::new().unwrap();
-    let all = generations(folder.path(), world.log.clone()).await.unwrap();
+    let all = generations(&place, world.log.clone()).await.unwrap();
     all.feed().await.unwrap();
     history(&world).await;
     caught_up(&all, &world).await;
@@ -68,10 +70,8 @@ async fn one_that_is_behind_does_not_serve() {
     all.watch(cancelled()).await.unwrap();
     drop(all);
     // It lost a position: it cannot be fed.
-    let file = rusqlite::Connection::open(folder.path().join("read-1.sqlite")).unwrap();
-    file.execute("DELETE FROM position WHERE partition = 2", []).unwrap();
-    drop(file);
-    let all = generations(folder.path(), world.log.clone()).await.unwrap();
+    place.tamper(1, "DELETE FROM position WHERE partition = 2").await;
+    let all = generations(&place, world.log.clone()).await.unwrap();
     all.feed().await.unwrap();
     let list = all.list().await.unwrap();
     assert!(list.iter().any(|g| !g.active && !g.fed), "{list:?}");

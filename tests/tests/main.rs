@@ -20,6 +20,8 @@ mod openapi;
 mod orphans;
 mod outage;
 mod past;
+mod place;
+mod postgres;
 mod rebuild;
 mod rhythm;
 mod satellite;

@@ -1,18 +1,23 @@
 //! The read model: what it shows is the journal's fold, however the records came.
 
+use crate::place::{Place, both, generations};
 use crate::world::{World, command, device, drain, netbox, slurm, until};
 use fleet_journal::{Clock, Topics};
 use fleet_log::{EventLog, Fut, Item, Offset, ReadError, Reader, Record, TopicPartition, TopicSpec};
 use fleet_projections::{DeviceFilter, Error, Generations, OperationFilter, OperationRow};
 use fleet_schemas::*;
 use rand::{Rng, SeedableRng};
-use std::{collections::VecDeque, ops::Range, path::Path, sync::Arc, time::Duration};
-use tempfile::TempDir;
+use std::{collections::VecDeque, ops::Range, sync::Arc, time::Duration};
 
-pub(crate) async fn generations(folder: &Path, log: Arc<dyn EventLog>) -> Result<Arc<Generations>, Error> {
-    let topics = Topics::embedded();
-    let journal = (0..topics.partitions).map(|p| topics.at(topics::JOURNAL, p)).collect();
-    Ok(Arc::new(Generations::open(folder, log, journal, topics.at(topics::PARKED, 0)).await?))
+both! {
+    rebuilt_is_live_row_for_row_and_the_devices_are_the_deciders,
+    a_rebuild_of_nothing_ends,
+    a_rebuild_that_differs_says_where_and_does_not_flip,
+    repeated_delivery_equals_single_delivery,
+    a_position_that_does_not_fit_the_journal_is_refused_and_names_the_rebuild,
+    two_projectors_on_one_generation_write_every_row_once,
+    a_generation_of_another_format_is_made_anew,
+    a_poison_record_stops_its_partition_and_is_shown,
 }
 
 /// A fleet with some history: service, drains, maintenance, holds, a refusal, a move, a device that NetBox deleted.
@@ -49,11 +54,9 @@ pub(crate) async fn caught_up(generations: &Generations, world: &World) {
 }
 
 /// Field report 9 (with a device deleted in NetBox in place of a decommission): rebuilt, it is the same; nothing comes back.
-#[tokio::test(flavor = "multi_thread")]
-async fn rebuilt_is_live_row_for_row_and_the_devices_are_the_deciders() {
+async fn rebuilt_is_live_row_for_row_and_the_devices_are_the_deciders(place: Place) {
     let world = World::new().await;
-    let folder = TempDir::new().unwrap();
-    let generations = generations(folder.path(), world.log.clone()).await.unwrap();
+    let generations = generations(&place, world.log.clone()).await.unwrap();
     generations.feed().await.unwrap();
     history(&world).await;
     caught_up(&generations, &world).await;
@@ -76,30 +79,24 @@ async fn rebuilt_is_live_row_for_row_and_the_devices_are_the_deciders() {
     assert_eq!(reads.operations(&running, &OperationRow::sort(None), None, 100).await.unwrap().rows.len(), 6);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_rebuild_of_nothing_ends() {
+async fn a_rebuild_of_nothing_ends(place: Place) {
     let world = World::new().await;
-    let folder = TempDir::new().unwrap();
-    let generations = generations(folder.path(), world.log.clone()).await.unwrap();
+    let generations = generations(&place, world.log.clone()).await.unwrap();
     let built = generations.rebuild(false).await.unwrap();
     assert_eq!((built.devices, built.decisions, built.flipped), (0, 0, true));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_rebuild_that_differs_says_where_and_does_not_flip() {
+async fn a_rebuild_that_differs_says_where_and_does_not_flip(place: Place) {
     let world = World::new().await;
-    let folder = TempDir::new().unwrap();
     {
-        let generations = generations(folder.path(), world.log.clone()).await.unwrap();
+        let generations = generations(&place, world.log.clone()).await.unwrap();
         history(&world).await;
         generations.feed().await.unwrap();
         caught_up(&generations, &world).await;
         generations.watch(cancelled()).await.unwrap();
     }
-    let file = rusqlite::Connection::open(folder.path().join("read-1.sqlite")).unwrap();
-    file.execute("UPDATE device SET phase = 'Ready' WHERE name = 'gpu03'", []).unwrap();
-    drop(file);
-    let generations = generations(folder.path(), world.log.clone()).await.unwrap();
+    place.tamper(1, "UPDATE device SET phase = 'Ready' WHERE name = 'gpu03'").await;
+    let generations = generations(&place, world.log.clone()).await.unwrap();
     let built = generations.rebuild(false).await.unwrap();
     assert!(!built.flipped);
     let told = &built.differences[0];
@@ -166,47 +163,42 @@ impl EventLog for Repeating {
 }
 
 /// Field report 4: every decision delivered one to many times, in random overlap, gives what single delivery gives.
-#[tokio::test(flavor = "multi_thread")]
-async fn repeated_delivery_equals_single_delivery() {
+async fn repeated_delivery_equals_single_delivery(place: Place) {
     let world = World::new().await;
     history(&world).await;
     for seed in 1..=3 {
-        let folder = TempDir::new().unwrap();
+        let place = place.another();
         let repeating: Arc<dyn EventLog> = Arc::new(Repeating(world.log.clone(), seed));
-        let fed = generations(folder.path(), repeating).await.unwrap();
+        let fed = generations(&place, repeating).await.unwrap();
         fed.feed().await.unwrap();
         caught_up(&fed, &world).await;
         fed.watch(cancelled()).await.unwrap();
         drop(fed);
-        let plain = generations(folder.path(), world.log.clone()).await.unwrap();
+        let plain = generations(&place, world.log.clone()).await.unwrap();
         let built = plain.rebuild(false).await.unwrap();
         assert_eq!(built.differences, [], "seed {seed}");
     }
 }
 
 /// Field report 8: the position is in the read model itself. Lose it, and reading refuses rather than guesses.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_position_that_does_not_fit_the_journal_is_refused_and_names_the_rebuild() {
+async fn a_position_that_does_not_fit_the_journal_is_refused_and_names_the_rebuild(place: Place) {
     let world = World::new().await;
-    let folder = TempDir::new().unwrap();
     history(&world).await;
     {
-        let generations = generations(folder.path(), world.log.clone()).await.unwrap();
+        let generations = generations(&place, world.log.clone()).await.unwrap();
         generations.feed().await.unwrap();
         caught_up(&generations, &world).await;
         generations.watch(cancelled()).await.unwrap();
     }
     // Restarted, it resumes from its own position: nothing is read again.
-    let again = generations(folder.path(), world.log.clone()).await.unwrap();
+    let again = generations(&place, world.log.clone()).await.unwrap();
     again.feed().await.unwrap();
     assert!(again.reads().borrow().progress().partitions.values().all(|p| p.next > 0));
     again.watch(cancelled()).await.unwrap();
     drop(again);
     // The position is erased, the rows are not: to begin anew would write them twice.
-    let file = rusqlite::Connection::open(folder.path().join("read-1.sqlite")).unwrap();
-    file.execute("DELETE FROM position WHERE partition = 2", []).unwrap();
-    drop(file);
-    let erased = generations(folder.path(), world.log.clone()).await.unwrap();
+    place.tamper(1, "DELETE FROM position WHERE partition = 2").await;
+    let erased = generations(&place, world.log.clone()).await.unwrap();
     let refused = erased.feed().await.unwrap_err().to_string();
     assert!(refused.contains("projections rebuild"), "{refused}");
     assert!(erased.rebuild(true).await.unwrap().flipped);
@@ -216,17 +208,14 @@ async fn a_position_that_does_not_fit_the_journal_is_refused_and_names_the_rebui
     // Another journal stands where the first one was.
     let other = World::new().await;
     history(&other).await;
-    let refused = generations(folder.path(), other.log.clone()).await.unwrap().feed().await.unwrap_err();
+    let refused = generations(&place, other.log.clone()).await.unwrap().feed().await.unwrap_err();
     assert!(matches!(refused, Error::AnotherJournal { .. }) && refused.to_string().contains("projections rebuild"), "{refused}");
 }
 
 /// Two projectors on one generation: one moves the position, the other's writes change nothing.
-#[tokio::test(flavor = "multi_thread")]
-async fn two_projectors_on_one_generation_write_every_row_once() {
+async fn two_projectors_on_one_generation_write_every_row_once(place: Place) {
     let world = World::new().await;
-    let folder = TempDir::new().unwrap();
-    let (first, second) =
-        (generations(folder.path(), world.log.clone()).await.unwrap(), generations(folder.path(), world.log.clone()).await.unwrap());
+    let (first, second) = (generations(&place, world.log.clone()).await.unwrap(), generations(&place, world.log.clone()).await.unwrap());
     first.feed().await.unwrap();
     second.feed().await.unwrap();
     history(&world).await;
@@ -235,21 +224,17 @@ async fn two_projectors_on_one_generation_write_every_row_once() {
     first.watch(cancelled()).await.unwrap();
     second.watch(cancelled()).await.unwrap();
     drop((first, second));
-    let plain = generations(folder.path(), world.log.clone()).await.unwrap();
+    let plain = generations(&place, world.log.clone()).await.unwrap();
     assert_eq!(plain.rebuild(false).await.unwrap().differences, []);
 }
 
 /// A file that an earlier program laid out is put out of service: a new one is filled from the journal.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_another_format_is_made_anew() {
+async fn a_generation_of_another_format_is_made_anew(place: Place) {
     let world = World::new().await;
     history(&world).await;
-    let folder = TempDir::new().unwrap();
-    drop(generations(folder.path(), world.log.clone()).await.unwrap());
-    let file = rusqlite::Connection::open(folder.path().join("read-1.sqlite")).unwrap();
-    file.pragma_update(None, "user_version", 1).unwrap();
-    drop(file);
-    let made = generations(folder.path(), world.log.clone()).await.unwrap();
+    drop(generations(&place, world.log.clone()).await.unwrap());
+    place.outdate(1).await;
+    let made = generations(&place, world.log.clone()).await.unwrap();
     made.feed().await.unwrap();
     let reads = made.reads().borrow().clone();
     assert_eq!(reads.generation(), 2);
@@ -258,15 +243,17 @@ async fn a_file_of_another_format_is_made_anew() {
         if devices == 12 { Ok(()) } else { Err(format!("{devices} devices")) }
     })
     .await;
-    assert!(!folder.path().join("read-1.sqlite").exists());
+    // Where others may still read it, it stands beside.
+    assert_eq!(place.exists(1).await, !place.is_folder());
 }
 
 /// Every list question is answered from an index.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_list_uses_its_index() {
     let world = World::new().await;
-    let folder = TempDir::new().unwrap();
-    let generations = generations(folder.path(), world.log.clone()).await.unwrap();
+    let place = Place::folder();
+    let Place::Folder(folder) = &place else { unreachable!() };
+    let generations = generations(&place, world.log.clone()).await.unwrap();
     let file = rusqlite::Connection::open(folder.path().join("read-1.sqlite")).unwrap();
     let rows = [
         ("SELECT * FROM device WHERE 1 = 1 AND (name, id) > ('a', x'00') ORDER BY name, id LIMIT 50", "device_by_name"),
@@ -291,15 +278,13 @@ async fn every_list_uses_its_index() {
 }
 
 /// A poison decision stops its partition alone, visibly.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_poison_record_stops_its_partition_and_is_shown() {
+async fn a_poison_record_stops_its_partition_and_is_shown(place: Place) {
     let world = World::new().await;
     history(&world).await;
     let partition = device(1).partition(5);
     let at = Topics::embedded().at(topics::JOURNAL, partition);
     world.log.append(at, vec![Record { key: "poison".into(), value: "no avro".into() }]).await.unwrap();
-    let folder = TempDir::new().unwrap();
-    let generations = generations(folder.path(), world.log.clone()).await.unwrap();
+    let generations = generations(&place, world.log.clone()).await.unwrap();
     generations.feed().await.unwrap();
     let reads = generations.reads().borrow().clone();
     until(|| async {

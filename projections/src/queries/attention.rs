@@ -1,11 +1,11 @@
 //! What waits for a person, over the fleet.
 
+use super::Reads;
 use super::filter::{Expr, Field};
 use super::page::{Key, Page, Sort, keys, page, reach};
-use super::{Reads, uuid};
-use crate::db::Error;
+use crate::db::{Db, Error};
+use crate::sql::{Kind, Line, Sql};
 use fleet_schemas::{DeviceId, Timestamp};
-use sqlx::{QueryBuilder, Row, Sqlite, sqlite::SqliteRow};
 
 /// One thing that waits for a person.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,8 +22,8 @@ pub struct AttentionRow {
     pub item: String,
     /// In words.
     pub why: String,
-    /// What would end it: JSON `[text]`.
-    pub ways_out: String,
+    /// What would end it.
+    pub ways_out: Vec<String>,
     /// Since when.
     pub since: Timestamp,
     /// Who has seen it, when, and that person's words.
@@ -45,8 +45,8 @@ impl AttentionRow {
     /// The order where none is asked for (what has waited longest first), or by a field.
     pub fn sort(by: Option<(&'static Field, bool)>) -> Sort {
         match by {
-            None => Sort::by(&["a.since", "a.device", "a.item"], false),
-            Some((field, descending)) => Sort::field(field, descending, &["a.device", "a.item"]),
+            None => Sort::by(&[("a.since", Kind::Time), ("a.device", Kind::Uuid), ("a.item", Kind::Text)], false),
+            Some((field, descending)) => Sort::field(field, descending, &[("a.device", Kind::Uuid), ("a.item", Kind::Text)]),
         }
     }
 }
@@ -60,17 +60,17 @@ impl Reads {
         after: Option<&[Key]>,
         limit: u32,
     ) -> Result<Page<AttentionRow>, Error> {
-        page(&self.db, select(&format!("{COLUMNS}{}", keys(sort)), filter), sort, after, limit, row).await
+        page(&self.db, select(&self.db, &format!("{COLUMNS}{}", keys(&self.db, sort)), filter), sort, after, limit, row).await
     }
 
     /// How many.
     pub async fn count_attention(&self, filter: &AttentionFilter) -> Result<i64, Error> {
-        Ok(select("count(*)", filter).build_query_scalar().fetch_one(&self.db.read).await?)
+        self.db.read.one(select(&self.db, "count(*) AS n", filter)).await?.int("n")
     }
 }
 
-pub(super) fn select(columns: &str, filter: &AttentionFilter) -> QueryBuilder<Sqlite> {
-    let mut q = QueryBuilder::new(format!("SELECT {columns} FROM attention a JOIN device d ON d.id = a.device WHERE 1 = 1"));
+pub(super) fn select(db: &Db, columns: &str, filter: &AttentionFilter) -> Sql {
+    let mut q = db.read.sql(format!("SELECT {columns} FROM attention a JOIN device d ON d.id = a.device WHERE 1 = 1"));
     reach(&mut q, "d.site", filter.sites.as_deref(), false);
     if let Some(matching) = &filter.matching {
         q.push(" AND ");
@@ -79,19 +79,18 @@ pub(super) fn select(columns: &str, filter: &AttentionFilter) -> QueryBuilder<Sq
     q
 }
 
-fn row(r: &SqliteRow) -> Result<AttentionRow, Error> {
-    let by: Option<String> = r.try_get("acknowledged_by")?;
-    let at: Option<i64> = r.try_get("acknowledged_at")?;
-    let words: Option<String> = r.try_get("acknowledgement")?;
+fn row(r: &Line) -> Result<AttentionRow, Error> {
+    let (by, at) = (r.opt_text("acknowledged_by")?, r.opt_time("acknowledged_at")?);
+    let words = r.opt_text("acknowledgement")?;
     Ok(AttentionRow {
-        device: DeviceId(uuid(r.try_get("device")?)?),
-        name: r.try_get("name")?,
-        site: r.try_get("site")?,
-        role: r.try_get("role")?,
-        item: r.try_get("item")?,
-        why: r.try_get("why")?,
-        ways_out: r.try_get("ways_out")?,
-        since: Timestamp(r.try_get("since")?),
-        acknowledged: by.zip(at).map(|(by, at)| (by, Timestamp(at), words.unwrap_or_default())),
+        device: DeviceId(r.uuid("device")?),
+        name: r.text("name")?,
+        site: r.text("site")?,
+        role: r.text("role")?,
+        item: r.text("item")?,
+        why: r.text("why")?,
+        ways_out: r.words("ways_out")?,
+        since: r.time("since")?,
+        acknowledged: by.zip(at).map(|(by, at)| (by, at, words.unwrap_or_default())),
     })
 }

@@ -1,11 +1,11 @@
 //! Conditions over the fleet.
 
+use super::Reads;
 use super::filter::{Expr, Field};
 use super::page::{Key, Page, Sort, keys, page, reach};
-use super::{Reads, uuid};
-use crate::db::Error;
+use crate::db::{Db, Error};
+use crate::sql::{Kind, Line, Sql};
 use fleet_schemas::{DeviceId, Timestamp};
-use sqlx::{QueryBuilder, Row, Sqlite, sqlite::SqliteRow};
 
 /// One condition of one device, as last said. Staleness of its source is the caller's to add.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,8 +52,12 @@ impl ConditionRow {
     /// The order where none is asked for, or by a field.
     pub fn sort(by: Option<(&'static Field, bool)>) -> Sort {
         match by {
-            None => Sort::by(&["c.type", "c.status", "c.device", "c.subject"], false),
-            Some((field, descending)) => Sort::field(field, descending, &["c.type", "c.device", "c.subject"]),
+            None => {
+                Sort::by(&[("c.type", Kind::Text), ("c.status", Kind::Text), ("c.device", Kind::Uuid), ("c.subject", Kind::Text)], false)
+            }
+            Some((field, descending)) => {
+                Sort::field(field, descending, &[("c.type", Kind::Text), ("c.device", Kind::Uuid), ("c.subject", Kind::Text)])
+            }
         }
     }
 }
@@ -67,17 +71,17 @@ impl Reads {
         after: Option<&[Key]>,
         limit: u32,
     ) -> Result<Page<ConditionRow>, Error> {
-        page(&self.db, select(&format!("{COLUMNS}{}", keys(sort)), filter), sort, after, limit, row).await
+        page(&self.db, select(&self.db, &format!("{COLUMNS}{}", keys(&self.db, sort)), filter), sort, after, limit, row).await
     }
 
     /// How many.
     pub async fn count_conditions(&self, filter: &ConditionFilter) -> Result<i64, Error> {
-        Ok(select("count(*)", filter).build_query_scalar().fetch_one(&self.db.read).await?)
+        self.db.read.one(select(&self.db, "count(*) AS n", filter)).await?.int("n")
     }
 }
 
-pub(super) fn select(columns: &str, filter: &ConditionFilter) -> QueryBuilder<Sqlite> {
-    let mut q = QueryBuilder::new(format!("SELECT {columns} FROM condition c JOIN device d ON d.id = c.device WHERE 1 = 1"));
+pub(super) fn select(db: &Db, columns: &str, filter: &ConditionFilter) -> Sql {
+    let mut q = db.read.sql(format!("SELECT {columns} FROM condition c JOIN device d ON d.id = c.device WHERE 1 = 1"));
     reach(&mut q, "d.site", filter.sites.as_deref(), false);
     if let Some(matching) = &filter.matching {
         q.push(" AND ");
@@ -86,19 +90,19 @@ pub(super) fn select(columns: &str, filter: &ConditionFilter) -> QueryBuilder<Sq
     q
 }
 
-fn row(r: &SqliteRow) -> Result<ConditionRow, Error> {
+fn row(r: &Line) -> Result<ConditionRow, Error> {
     Ok(ConditionRow {
-        device: DeviceId(uuid(r.try_get("device")?)?),
-        name: r.try_get("name")?,
-        r#type: r.try_get("type")?,
-        subject: r.try_get("subject")?,
-        status: r.try_get("status")?,
-        reason: r.try_get("reason")?,
-        message: r.try_get("message")?,
-        severity: r.try_get("severity")?,
-        source: r.try_get("source")?,
-        site: r.try_get("site")?,
-        observed_at: Timestamp(r.try_get("observed_at")?),
-        last_transition_at: Timestamp(r.try_get("last_transition_at")?),
+        device: DeviceId(r.uuid("device")?),
+        name: r.text("name")?,
+        r#type: r.text("type")?,
+        subject: r.text("subject")?,
+        status: r.text("status")?,
+        reason: r.text("reason")?,
+        message: r.text("message")?,
+        severity: r.text("severity")?,
+        source: r.text("source")?,
+        site: r.text("site")?,
+        observed_at: r.time("observed_at")?,
+        last_transition_at: r.time("last_transition_at")?,
     })
 }

@@ -19,13 +19,11 @@ pub struct ConfigVersion {
 impl Reads {
     /// The configurations of a site by role, also those that were retired.
     pub async fn configs(&self, site: &SiteId) -> Result<Vec<Arc<Config>>, Error> {
-        let rows: Vec<(String, Vec<u8>)> = sqlx::query_as("SELECT id, state FROM stream WHERE id >= $1 AND id < $2 ORDER BY id")
-            .bind(format!("bootstrap-config/{site}/"))
-            .bind(format!("bootstrap-config/{site}0"))
-            .fetch_all(&self.db.read)
-            .await?;
+        let sql = self.db.read.sql("SELECT id, state FROM stream WHERE id >= $1 AND id < $2 ORDER BY id");
+        let sql = sql.with(format!("bootstrap-config/{site}/")).with(format!("bootstrap-config/{site}0"));
         let mut configs = Vec::new();
-        for (id, state) in rows {
+        for row in self.db.read.all(sql).await? {
+            let (id, state) = (row.text("id")?, row.bytes("state")?);
             let stream: StreamId = id.parse().map_err(|_| Error::Corrupt(format!("`{id}` is no stream")))?;
             // A refusal alone leaves a stream without a version.
             configs.extend(thaw(&stream, &state)?.bootstrap_config().filter(|c| c.version > 0).cloned());
@@ -36,13 +34,9 @@ impl Reads {
     /// One version of a configuration.
     pub async fn config_version(&self, stream: &StreamId, version: u64) -> Result<Option<ConfigVersion>, Error> {
         let Ok(number) = i64::try_from(version) else { return Ok(None) };
-        let row: Option<(Vec<u8>, Option<Vec<u8>>)> =
-            sqlx::query_as("SELECT state, sealed FROM config_version WHERE stream = $1 AND version = $2")
-                .bind(stream.to_string())
-                .bind(number)
-                .fetch_optional(&self.db.read)
-                .await?;
-        let Some((state, sealed)) = row else { return Ok(None) };
+        let sql = self.db.read.sql("SELECT state, sealed FROM config_version WHERE stream = $1 AND version = $2");
+        let Some(row) = self.db.read.optional(sql.with(stream.to_string()).with(number)).await? else { return Ok(None) };
+        let (state, sealed) = (row.bytes("state")?, row.opt_bytes("sealed")?);
         let entity = thaw(stream, &state)?;
         let config = entity.bootstrap_config().cloned().ok_or_else(|| Error::Corrupt(format!("{stream} is no configuration")))?;
         let sealed = sealed.map(|bytes| postcard::from_bytes(&bytes)).transpose();

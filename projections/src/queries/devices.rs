@@ -1,13 +1,13 @@
 //! Devices: the list, and one whole.
 
+use super::Reads;
 use super::filter::{Expr, Field};
 use super::page::{Key, Page, Sort, finish, found, keys, order, reach};
-use super::{Reads, hash, uuid};
 use crate::db::{Db, Error};
 use crate::fold::thaw;
+use crate::sql::{Dialect, Kind, Line, Sql};
 use fleet_lifecycle::Device;
 use fleet_schemas::{DeviceId, Hash, StreamId, Timestamp};
-use sqlx::{QueryBuilder, Row, Sqlite, sqlite::SqliteRow};
 use std::sync::Arc;
 
 /// One line of the list.
@@ -84,8 +84,8 @@ impl DeviceRow {
     /// The order where none is asked for, or by a field.
     pub fn sort(by: Option<(&'static Field, bool)>) -> Sort {
         match by {
-            None => Sort::by(&["d.name", "d.id"], false),
-            Some((field, descending)) => Sort::field(field, descending, &["d.id"]),
+            None => Sort::by(&[("d.name", Kind::Text), ("d.id", Kind::Uuid)], false),
+            Some((field, descending)) => Sort::field(field, descending, &[("d.id", Kind::Uuid)]),
         }
     }
 }
@@ -106,60 +106,54 @@ impl Reads {
         after: Option<&[Key]>,
         limit: u32,
     ) -> Result<Page<DeviceRow>, Error> {
-        found(&self.db, list(filter, sort, after, limit), sort, limit, row).await
+        found(&self.db, list(&self.db, filter, sort, after, limit)?, sort, limit, row).await
     }
 
     /// How many.
     pub async fn count_devices(&self, filter: &DeviceFilter) -> Result<i64, Error> {
-        Ok(select("count(*)", filter).build_query_scalar().fetch_one(&self.db.read).await?)
+        self.db.read.one(select(&self.db, "count(*) AS n", filter)).await?.int("n")
     }
 
     /// One device whole.
     pub async fn device(&self, id: DeviceId) -> Result<Option<DeviceDoc>, Error> {
         let stream = StreamId::Device(id);
-        let found = sqlx::query("SELECT version, hash, state, at, stopped FROM stream WHERE id = $1")
-            .bind(stream.to_string())
-            .fetch_optional(&self.db.read)
-            .await?;
-        let Some(found) = found else { return Ok(None) };
-        let Some(state) = thaw(&stream, &found.try_get::<Vec<u8>, _>("state")?)?.device().cloned() else { return Ok(None) };
+        let sql = self.db.read.sql("SELECT version, hash, state, at, stopped FROM stream WHERE id = $1").with(stream.to_string());
+        let Some(found) = self.db.read.optional(sql).await? else { return Ok(None) };
+        let Some(state) = thaw(&stream, &found.bytes("state")?)?.device().cloned() else { return Ok(None) };
         Ok(state.inventory.is_some().then_some(DeviceDoc {
             state,
-            version: found.try_get::<i64, _>("version")? as u64,
-            hash: hash(found.try_get("hash")?)?,
-            updated_at: Timestamp(found.try_get("at")?),
-            stopped: found.try_get("stopped")?,
+            version: found.number("version")?,
+            hash: found.hash("hash")?,
+            updated_at: found.time("at")?,
+            stopped: found.opt_text("stopped")?,
         }))
     }
 
     /// The line of one device.
     pub async fn device_row(&self, id: DeviceId) -> Result<Option<DeviceRow>, Error> {
-        let mut q: QueryBuilder<Sqlite> = QueryBuilder::new(format!("SELECT {COLUMNS} FROM device d WHERE d.id = "));
-        q.push_bind(id.0.as_bytes().to_vec());
-        q.build().fetch_optional(&self.db.read).await?.as_ref().map(row).transpose()
+        let sql = self.db.read.sql(format!("SELECT {COLUMNS} FROM device d WHERE d.id = $1")).with(id.0);
+        self.db.read.optional(sql).await?.as_ref().map(row).transpose()
     }
 
     /// Devices with work orders whose effect is not seen yet.
     pub async fn devices_with_plans(&self) -> Result<Vec<DeviceId>, Error> {
-        let ids: Vec<(Vec<u8>,)> = sqlx::query_as("SELECT id FROM device WHERE plans > 0 ORDER BY id").fetch_all(&self.db.read).await?;
-        ids.into_iter().map(|(id,)| Ok(DeviceId(uuid(id)?))).collect()
+        let rows = self.db.read.all(self.db.read.sql("SELECT id FROM device WHERE plans > 0 ORDER BY id")).await?;
+        rows.iter().map(|row| Ok(DeviceId(row.uuid("id")?))).collect()
     }
 
     /// Every device of a site, for its agents.
     pub async fn device_list(&self, site: &str) -> Result<Vec<Listed>, Error> {
-        let mut q = QueryBuilder::new("SELECT id, name, slurm_node FROM device WHERE site = ");
-        q.push_bind(site.to_owned()).push(" ORDER BY name, id");
-        listed(&self.db, q).await
+        listed(&self.db, self.db.read.sql("SELECT id, name, slurm_node FROM device WHERE site = $1 ORDER BY name, id").with(site)).await
     }
 
     /// Those devices of a site that have one of these ids.
     pub async fn devices_by_id(&self, site: &str, ids: &[DeviceId]) -> Result<Vec<Listed>, Error> {
-        if ids.is_empty() { Ok(vec![]) } else { listed(&self.db, by_id(site, ids)).await }
+        if ids.is_empty() { Ok(vec![]) } else { listed(&self.db, by_id(&self.db, site, ids)).await }
     }
 
     /// Those devices of a site that have one of these names.
     pub async fn devices_by_name(&self, site: &str, names: &[&str]) -> Result<Vec<Listed>, Error> {
-        if names.is_empty() { Ok(vec![]) } else { listed(&self.db, by_name(site, names)).await }
+        if names.is_empty() { Ok(vec![]) } else { listed(&self.db, by_name(&self.db, site, names)).await }
     }
 }
 
@@ -174,56 +168,46 @@ pub struct Listed {
     pub slurm_node: Option<String>,
 }
 
-async fn listed(db: &Db, mut q: QueryBuilder<Sqlite>) -> Result<Vec<Listed>, Error> {
-    let rows: Vec<(Vec<u8>, String, Option<String>)> = q.build_query_as().fetch_all(&db.read).await?;
-    rows.into_iter().map(|(id, name, slurm_node)| Ok(Listed { id: DeviceId(uuid(id)?), name, slurm_node })).collect()
+async fn listed(db: &Db, q: Sql) -> Result<Vec<Listed>, Error> {
+    let row = |r: &Line| Ok(Listed { id: DeviceId(r.uuid("id")?), name: r.text("name")?, slurm_node: r.opt_text("slurm_node")? });
+    db.read.all(q).await?.iter().map(row).collect()
 }
 
-pub(super) fn by_id(site: &str, ids: &[DeviceId]) -> QueryBuilder<Sqlite> {
+pub(super) fn by_id(db: &Db, site: &str, ids: &[DeviceId]) -> Sql {
     // The site does not choose the index: the ids do.
-    among("+site", site, "id", ids.iter().map(|id| id.0.as_bytes().to_vec()))
+    let at = if db.read.dialect() == Dialect::Sqlite { "+site" } else { "site" };
+    let mut q = db.read.sql(format!("SELECT id, name, slurm_node FROM device WHERE {at} = "));
+    q.bind(site).push(" AND ").among("id", ids.iter().map(|id| id.0));
+    q
 }
 
-pub(super) fn by_name(site: &str, names: &[&str]) -> QueryBuilder<Sqlite> {
-    among("site", site, "name", names.iter().map(|name| (*name).to_owned()))
-}
-
-fn among<'q, T: sqlx::Encode<'q, Sqlite> + sqlx::Type<Sqlite> + 'q>(
-    at: &str,
-    site: &str,
-    column: &str,
-    values: impl Iterator<Item = T>,
-) -> QueryBuilder<Sqlite> {
-    let mut q = QueryBuilder::new(format!("SELECT id, name, slurm_node FROM device WHERE {at} = "));
-    q.push_bind(site.to_owned()).push(format!(" AND {column} IN ("));
-    let mut list = q.separated(", ");
-    for value in values {
-        list.push_bind(value);
-    }
-    q.push(")");
+pub(super) fn by_name(db: &Db, site: &str, names: &[&str]) -> Sql {
+    let mut q = db.read.sql("SELECT id, name, slurm_node FROM device WHERE site = ");
+    q.bind(site).push(" AND ").among("name", names.iter().copied());
     q
 }
 
 /// The page's ids first, which an index has beside what most lists are narrowed by; then their lines.
-pub(super) fn list(filter: &DeviceFilter, sort: &Sort, after: Option<&[Key]>, limit: u32) -> QueryBuilder<Sqlite> {
-    let mut q = QueryBuilder::new(format!("SELECT {COLUMNS}{} FROM (SELECT d.id AS hit FROM device d WHERE 1 = 1", keys(sort)));
+pub(super) fn list(db: &Db, filter: &DeviceFilter, sort: &Sort, after: Option<&[Key]>, limit: u32) -> Result<Sql, Error> {
+    let mut q = db.read.sql(format!("SELECT {COLUMNS}{} FROM (SELECT d.id AS hit FROM device d WHERE 1 = 1", keys(db, sort)));
     narrow(&mut q, filter);
-    finish(&mut q, sort, after, limit);
-    q.push(format!(") JOIN device d ON d.id = hit ORDER BY {}", order(sort)));
+    finish(&mut q, sort, after, limit)?;
+    let order = order(q.dialect, sort);
+    q.push(format!(") AS page JOIN device d ON d.id = page.hit ORDER BY {order}"));
+    Ok(q)
+}
+
+pub(super) fn select(db: &Db, columns: &str, filter: &DeviceFilter) -> Sql {
+    let mut q = db.read.sql(format!("SELECT {columns} FROM device d WHERE 1 = 1"));
+    narrow(&mut q, filter);
     q
 }
 
-pub(super) fn select(columns: &str, filter: &DeviceFilter) -> QueryBuilder<Sqlite> {
-    let mut q = QueryBuilder::new(format!("SELECT {columns} FROM device d WHERE 1 = 1"));
-    narrow(&mut q, filter);
-    q
-}
-
-fn narrow(q: &mut QueryBuilder<Sqlite>, filter: &DeviceFilter) {
+fn narrow(q: &mut Sql, filter: &DeviceFilter) {
     reach(q, "d.site", filter.sites.as_deref(), true);
     for (column, value) in [("d.name", &filter.name), ("d.phase", &filter.phase)] {
         if let Some(value) = value {
-            q.push(format!(" AND {column} = ")).push_bind(value.clone());
+            q.push(format!(" AND {column} = ")).bind(value);
         }
     }
     if let Some(matching) = &filter.matching {
@@ -232,20 +216,20 @@ fn narrow(q: &mut QueryBuilder<Sqlite>, filter: &DeviceFilter) {
     }
 }
 
-fn row(r: &SqliteRow) -> Result<DeviceRow, Error> {
+fn row(r: &Line) -> Result<DeviceRow, Error> {
     Ok(DeviceRow {
-        id: DeviceId(uuid(r.try_get("id")?)?),
-        name: r.try_get("name")?,
-        site: r.try_get("site")?,
-        role: r.try_get("role")?,
-        phase: r.try_get("phase")?,
-        phase_since: Timestamp(r.try_get("phase_since")?),
-        owner: r.try_get("owner")?,
-        tenant_state: r.try_get("tenant_state")?,
-        rack: r.try_get("rack")?,
-        slurm_node: r.try_get("slurm_node")?,
-        conditions_bad: r.try_get("conditions_bad")?,
-        version: r.try_get::<i64, _>("version")? as u64,
-        updated_at: Timestamp(r.try_get("updated_at")?),
+        id: DeviceId(r.uuid("id")?),
+        name: r.text("name")?,
+        site: r.text("site")?,
+        role: r.text("role")?,
+        phase: r.opt_text("phase")?,
+        phase_since: r.time("phase_since")?,
+        owner: r.text("owner")?,
+        tenant_state: r.text("tenant_state")?,
+        rack: r.opt_text("rack")?,
+        slurm_node: r.opt_text("slurm_node")?,
+        conditions_bad: r.json("conditions_bad")?,
+        version: r.number("version")?,
+        updated_at: r.time("updated_at")?,
     })
 }

@@ -1,9 +1,11 @@
 //! What a list can be narrowed by: [`Field`]s with their columns, an expression over them, and its SQL, in which every value is bound.
 
+use super::page::Term;
+use crate::sql::{self, Dialect, Sql, Value};
 use fleet_lifecycle::device::TENANT_STATES;
-use fleet_schemas::{OperationState, Owner, Phase, Severity, SiteId, Status};
-use sqlx::{QueryBuilder, Sqlite};
+use fleet_schemas::{OperationState, Owner, Phase, Severity, SiteId, Status, Timestamp};
 use std::{fmt::Display, str::FromStr};
+use uuid::Uuid;
 
 /// What a field holds, and thereby what can be asked of it.
 #[derive(Clone, Copy, Debug)]
@@ -177,9 +179,18 @@ impl Field {
     }
 
     /// What it is ordered by: what is absent comes first.
-    pub(crate) fn key(&self) -> String {
-        let least = if matches!(self.kind, Kind::Time | Kind::Number) { "0" } else { "''" };
-        if self.optional { format!("coalesce({}, {least})", self.column) } else { self.column.to_owned() }
+    pub(crate) fn term(&self) -> Term {
+        Term { column: self.column, kind: self.holds(), optional: self.optional }
+    }
+
+    fn holds(&self) -> sql::Kind {
+        match self.kind {
+            Kind::Text | Kind::Word(_) | Kind::Type => sql::Kind::Text,
+            Kind::Time => sql::Kind::Time,
+            Kind::Number => sql::Kind::Int,
+            Kind::Id | Kind::Conditions => sql::Kind::Uuid,
+            Kind::Bad => sql::Kind::Json,
+        }
     }
 }
 
@@ -190,11 +201,11 @@ impl Expr {
     }
 
     /// Adds it to a WHERE clause. It is true or false, never neither: NOT means what it says also where a field is absent.
-    pub(crate) fn push(&self, q: &mut QueryBuilder<Sqlite>) {
+    pub(crate) fn push(&self, q: &mut Sql) {
         self.push_in(q, false);
     }
 
-    fn push_in(&self, q: &mut QueryBuilder<Sqlite>, negated: bool) {
+    fn push_in(&self, q: &mut Sql, negated: bool) {
         match self {
             Self::And(all) => joined(q, all, " AND ", negated),
             Self::Or(some) => joined(q, some, " OR ", negated),
@@ -212,7 +223,7 @@ impl Expr {
     }
 }
 
-fn joined(q: &mut QueryBuilder<Sqlite>, list: &[Expr], with: &str, negated: bool) {
+fn joined(q: &mut Sql, list: &[Expr], with: &str, negated: bool) {
     q.push("(");
     for (i, one) in list.iter().enumerate() {
         if i > 0 {
@@ -223,79 +234,94 @@ fn joined(q: &mut QueryBuilder<Sqlite>, list: &[Expr], with: &str, negated: bool
     q.push(")");
 }
 
-fn bind(q: &mut QueryBuilder<Sqlite>, value: &Operand) {
+/// A value as the field's column holds it.
+fn value(field: &Field, value: &Operand) -> Value {
     match value {
         // Only `:` takes it, which has a form of its own.
-        Operand::Any => q.push_bind("*"),
-        Operand::Text(text) => q.push_bind(text.clone()),
-        Operand::Number(number) => q.push_bind(*number),
-        Operand::Id(id) => q.push_bind(id.clone()),
-    };
+        Operand::Any => Value::from("*"),
+        Operand::Text(text) => text.into(),
+        Operand::Number(n) if matches!(field.kind, Kind::Time) => Timestamp(*n).into(),
+        Operand::Number(n) => (*n).into(),
+        Operand::Id(id) => Uuid::from_slice(id).unwrap_or_default().into(),
+    }
 }
 
-fn compare(q: &mut QueryBuilder<Sqlite>, field: &Field, op: Op, value: &Operand) {
-    let column = field.column;
+fn compare(q: &mut Sql, field: &Field, op: Op, with: &Operand) {
+    let (column, postgres) = (field.column, q.dialect == Dialect::Postgres);
     let order = match op {
-        Op::Has if *value == Operand::Any => {
-            q.push(format!("coalesce({column} <> '', 0)"));
+        Op::Has if *with == Operand::Any => {
+            let there =
+                if field.holds() == sql::Kind::Text { format!("coalesce({column} <> '', false)") } else { format!("{column} IS NOT NULL") };
+            q.push(there);
             return;
         }
         Op::Has if matches!(field.kind, Kind::Text) => {
-            q.push(format!("coalesce(instr({column}, "));
-            bind(q, value);
-            q.push(") > 0, 0)");
+            q.push(format!("coalesce({}({column}, ", if postgres { "strpos" } else { "instr" })).bind(value(field, with));
+            q.push(") > 0, false)");
+            return;
+        }
+        // What is absent is unequal. PostgreSQL finds what IS NOT DISTINCT by no index.
+        Op::Equal | Op::Has if field.optional && postgres => {
+            q.push(format!("({column} IS NOT NULL AND {column} = ")).bind(value(field, with)).push(")");
             return;
         }
         Op::Equal | Op::Has => {
-            q.push(format!("{column} {} ", if field.optional { "IS" } else { "=" }));
-            return bind(q, value);
+            q.push(format!("{column} {} ", if field.optional { "IS" } else { "=" })).bind(value(field, with));
+            return;
         }
         Op::Unequal => {
-            q.push(format!("{column} {} ", if field.optional { "IS NOT" } else { "<>" }));
-            return bind(q, value);
+            let unequal = match (field.optional, postgres) {
+                (false, _) => "<>",
+                (true, true) => "IS DISTINCT FROM",
+                (true, false) => "IS NOT",
+            };
+            q.push(format!("{column} {unequal} ")).bind(value(field, with));
+            return;
         }
         Op::Less => "<",
         Op::Greater => ">",
         Op::AtMost => "<=",
         Op::AtLeast => ">=",
     };
-    q.push(if field.optional { "coalesce(" } else { "(" }).push(format!("{column} {order} "));
-    bind(q, value);
-    q.push(if field.optional { ", 0)" } else { ")" });
+    q.push(if field.optional { "coalesce(" } else { "(" }).push(format!("{column} {order} ")).bind(value(field, with));
+    q.push(if field.optional { ", false)" } else { ")" });
 }
 
-fn conditions(q: &mut QueryBuilder<Sqlite>, device: &str, key: Option<&str>, op: Op, value: &Operand) {
+/// The name of a type of condition, or of a status.
+fn word_of(value: &Operand) -> Value {
+    if let Operand::Text(text) = value { text.into() } else { Value::from("*") }
+}
+
+fn conditions(q: &mut Sql, device: &str, key: Option<&str>, op: Op, value: &Operand) {
     q.push(if op == Op::Unequal { "NOT EXISTS (" } else { "EXISTS (" });
     q.push(format!("SELECT 1 FROM condition held WHERE held.device = {device}"));
     match (key, value) {
         (Some(key), value) => {
-            q.push(" AND held.type = ").push_bind(key.to_owned());
+            q.push(" AND held.type = ").bind(key);
             if *value != Operand::Any {
-                q.push(" AND held.status = ");
-                bind(q, value);
+                q.push(" AND held.status = ").bind(word_of(value));
             }
         }
         (None, Operand::Any) => {}
         (None, value) => {
-            q.push(" AND held.type = ");
-            bind(q, value);
+            q.push(" AND held.type = ").bind(word_of(value));
         }
     }
     q.push(")");
 }
 
-fn bad(q: &mut QueryBuilder<Sqlite>, column: &str, value: &Operand, negated: bool) {
+fn bad(q: &mut Sql, column: &str, value: &Operand, negated: bool) {
     if *value == Operand::Any {
         q.push(format!("{column} <> '[]'"));
         return;
     }
     // Of one type few stand wrong, as a rule: they are found first, and the devices by them. Those where none does are most of all, and are
     // looked at in the list's order.
+    let held = if q.dialect == Dialect::Postgres { "held.wrong" } else { "held.wrong = 1" };
     if negated {
-        q.push("EXISTS (SELECT 1 FROM condition held WHERE held.device = d.id AND held.wrong = 1 AND held.type = ");
+        q.push(format!("EXISTS (SELECT 1 FROM condition held WHERE held.device = d.id AND {held} AND held.type = "));
     } else {
-        q.push("d.id IN (SELECT held.device FROM condition held WHERE held.wrong = 1 AND held.type = ");
+        q.push(format!("d.id IN (SELECT held.device FROM condition held WHERE {held} AND held.type = "));
     }
-    bind(q, value);
-    q.push(")");
+    q.bind(word_of(value)).push(")");
 }

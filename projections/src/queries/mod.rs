@@ -26,9 +26,8 @@ pub use page::{Key, Page, Sort};
 pub use parked::ParkedRow;
 pub use past::Point;
 
-use crate::db::{Db, Error};
+use crate::db::Db;
 use crate::projector::Progress;
-use fleet_schemas::Hash;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -79,12 +78,4 @@ impl Reads {
         let there = |p: &Progress| p.idle || p.caught_up.is_some_and(|at| at > since);
         matches!(tokio::time::timeout(patience, progress.wait_for(there)).await, Ok(Ok(_)))
     }
-}
-
-fn uuid(bytes: Vec<u8>) -> Result<uuid::Uuid, Error> {
-    uuid::Uuid::from_slice(&bytes).map_err(|e| Error::Corrupt(e.to_string()))
-}
-
-fn hash(bytes: Vec<u8>) -> Result<Hash, Error> {
-    bytes.try_into().map(Hash).map_err(|_| Error::Corrupt("a hash that has not 32 bytes".into()))
 }

@@ -1,11 +1,11 @@
 //! Operations: a command's progress as people see it.
 
+use super::Reads;
 use super::filter::{Expr, Field};
 use super::page::{Key, Page, Sort, keys, page, reach};
-use super::{Reads, uuid};
-use crate::db::Error;
+use crate::db::{Db, Error};
+use crate::sql::{Kind, Line, Sql};
 use fleet_schemas::{DeviceId, OperationId, Timestamp};
-use sqlx::{QueryBuilder, Row, Sqlite};
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +55,8 @@ impl OperationRow {
     /// The order where none is asked for (newest first), or by a field.
     pub fn sort(by: Option<(&'static Field, bool)>) -> Sort {
         match by {
-            None => Sort::by(&["o.started_at", "o.id"], true),
-            Some((field, descending)) => Sort::field(field, descending, &["o.id"]),
+            None => Sort::by(&[("o.started_at", Kind::Time), ("o.id", Kind::Uuid)], true),
+            Some((field, descending)) => Sort::field(field, descending, &[("o.id", Kind::Uuid)]),
         }
     }
 }
@@ -70,25 +70,26 @@ impl Reads {
         after: Option<&[Key]>,
         limit: u32,
     ) -> Result<Page<OperationRow>, Error> {
-        page(&self.db, select(&format!("o.*, d.name, d.site{}", keys(sort)), filter), sort, after, limit, row).await
+        let columns = format!("o.*, d.name, d.site{}", keys(&self.db, sort));
+        page(&self.db, select(&self.db, &columns, filter), sort, after, limit, row).await
     }
 
     /// How many.
     pub async fn count_operations(&self, filter: &OperationFilter) -> Result<i64, Error> {
-        Ok(select("count(*)", filter).build_query_scalar().fetch_one(&self.db.read).await?)
+        self.db.read.one(select(&self.db, "count(*) AS n", filter)).await?.int("n")
     }
 }
 
-pub(super) fn select(columns: &str, filter: &OperationFilter) -> QueryBuilder<Sqlite> {
-    let mut q = QueryBuilder::new(format!("SELECT {columns} FROM operation o JOIN device d ON d.id = o.device WHERE 1 = 1"));
+pub(super) fn select(db: &Db, columns: &str, filter: &OperationFilter) -> Sql {
+    let mut q = db.read.sql(format!("SELECT {columns} FROM operation o JOIN device d ON d.id = o.device WHERE 1 = 1"));
     if let Some(id) = filter.id {
-        q.push(" AND o.id = ").push_bind(id.0.as_bytes().to_vec());
+        q.push(" AND o.id = ").bind(id.0);
     }
     if let Some(device) = filter.device {
-        q.push(" AND o.device = ").push_bind(device.0.as_bytes().to_vec());
+        q.push(" AND o.device = ").bind(device.0);
     }
     if let Some(state) = &filter.state {
-        q.push(" AND o.state = ").push_bind(state.clone());
+        q.push(" AND o.state = ").bind(state);
     }
     reach(&mut q, "d.site", filter.sites.as_deref(), false);
     if let Some(matching) = &filter.matching {
@@ -98,19 +99,19 @@ pub(super) fn select(columns: &str, filter: &OperationFilter) -> QueryBuilder<Sq
     q
 }
 
-fn row(r: &sqlx::sqlite::SqliteRow) -> Result<OperationRow, Error> {
+fn row(r: &Line) -> Result<OperationRow, Error> {
     Ok(OperationRow {
-        id: OperationId(uuid(r.try_get("id")?)?),
-        device: DeviceId(uuid(r.try_get("device")?)?),
-        name: r.try_get("name")?,
-        site: r.try_get("site")?,
-        verb: r.try_get("verb")?,
-        state: r.try_get("state")?,
-        by: r.try_get("by_whom")?,
-        reason: r.try_get("reason")?,
-        message: r.try_get("message")?,
-        started_at: Timestamp(r.try_get("started_at")?),
-        ended_at: r.try_get::<Option<i64>, _>("ended_at")?.map(Timestamp),
-        deadline: r.try_get::<Option<i64>, _>("deadline")?.map(Timestamp),
+        id: OperationId(r.uuid("id")?),
+        device: DeviceId(r.uuid("device")?),
+        name: r.text("name")?,
+        site: r.text("site")?,
+        verb: r.text("verb")?,
+        state: r.text("state")?,
+        by: r.text("by_whom")?,
+        reason: r.text("reason")?,
+        message: r.text("message")?,
+        started_at: r.time("started_at")?,
+        ended_at: r.opt_time("ended_at")?,
+        deadline: r.opt_time("deadline")?,
     })
 }

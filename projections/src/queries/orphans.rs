@@ -2,8 +2,8 @@
 
 use super::Reads;
 use crate::db::Error;
+use crate::sql::Line;
 use fleet_schemas::Timestamp;
-use sqlx::{QueryBuilder, Row, Sqlite};
 
 /// One such thing.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,35 +34,29 @@ pub struct OrphanFilter {
 impl Reads {
     /// Unclaimed things by site, source and id, after `after`.
     pub async fn orphans(&self, filter: &OrphanFilter, after: Option<[&str; 3]>, limit: u32) -> Result<Vec<OrphanRow>, Error> {
-        let mut q: QueryBuilder<Sqlite> = QueryBuilder::new("SELECT site, source, native_id, detail, since FROM orphan WHERE 1 = 1");
+        let mut q = self.db.read.sql("SELECT site, source, native_id, detail, since FROM orphan WHERE 1 = 1");
         if let Some(site) = &filter.site {
-            q.push(" AND site = ").push_bind(site.clone());
+            q.push(" AND site = ").bind(site);
         }
         if let Some(source) = &filter.source {
-            q.push(" AND source = ").push_bind(source.clone());
+            q.push(" AND source = ").bind(source);
         }
         if let Some(sites) = &filter.sites {
-            q.push(" AND site IN (");
-            let mut list = q.separated(", ");
-            for site in sites {
-                list.push_bind(site.clone());
-            }
-            q.push(")");
+            q.push(" AND ").among("site", sites);
         }
         if let Some([site, source, native_id]) = after {
-            q.push(" AND (site, source, native_id) > (").push_bind(site.to_owned()).push(", ");
-            q.push_bind(source.to_owned()).push(", ").push_bind(native_id.to_owned()).push(")");
+            q.push(" AND (site, source, native_id) > (").bind(site).push(", ").bind(source).push(", ").bind(native_id).push(")");
         }
-        q.push(" ORDER BY site, source, native_id LIMIT ").push_bind(limit);
-        let row = |r: &sqlx::sqlite::SqliteRow| {
+        q.push(" ORDER BY site, source, native_id LIMIT ").bind(limit);
+        let row = |r: &Line| {
             Ok(OrphanRow {
-                site: r.try_get("site")?,
-                source: r.try_get("source")?,
-                native_id: r.try_get("native_id")?,
-                detail: r.try_get("detail")?,
-                since: Timestamp(r.try_get("since")?),
+                site: r.text("site")?,
+                source: r.text("source")?,
+                native_id: r.text("native_id")?,
+                detail: r.text("detail")?,
+                since: r.time("since")?,
             })
         };
-        q.build().fetch_all(&self.db.read).await?.iter().map(row).collect()
+        self.db.read.all(q).await?.iter().map(row).collect()
     }
 }

@@ -2,11 +2,13 @@
 
 use super::{DeviceDoc, Reads};
 use crate::db::Error;
+use crate::sql::Value;
 use fleet_lifecycle::{Decider, Entity, Fleet, Reference, Site};
 use fleet_schemas::{Decision, DeviceId, Event, Hash, SiteId, StreamId, Timestamp, decode};
-use futures::TryStreamExt;
-use sqlx::Row;
 use std::{panic::AssertUnwindSafe, panic::catch_unwind, sync::Arc};
+
+/// Decisions that are fetched at once.
+const SOME: usize = 1000;
 
 /// A point in a stream's past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +39,9 @@ impl Reads {
 
     /// When the first decision about a device was recorded.
     pub async fn first_decision(&self, id: DeviceId) -> Result<Option<Timestamp>, Error> {
-        let sql = "SELECT at FROM history WHERE stream = $1 ORDER BY offset LIMIT 1";
-        let at: Option<i64> = sqlx::query_scalar(sql).bind(StreamId::Device(id).to_string()).fetch_optional(&self.db.read).await?;
-        Ok(at.map(Timestamp))
+        let sql = "SELECT at FROM history WHERE stream = $1 ORDER BY \"offset\" LIMIT 1";
+        let found = self.db.read.optional(self.db.read.sql(sql).with(StreamId::Device(id).to_string())).await?;
+        found.map(|row| row.time("at")).transpose()
     }
 
     /// These sites as they stood at `at`, for reading a device of that time.
@@ -55,24 +57,32 @@ impl Reads {
 
     async fn then(&self, stream: &StreamId, point: Point) -> Result<Option<Then>, Error> {
         let (column, limit) = match point {
-            Point::At(at) => ("at", at.0),
-            Point::Version(version) => ("version", i64::try_from(version).unwrap_or(i64::MAX)),
+            Point::At(at) => ("at", Value::Time(at)),
+            Point::Version(version) => ("version", version.into()),
         };
-        let sql = format!("SELECT hash, record FROM history WHERE stream = $1 AND {column} <= $2 ORDER BY offset");
-        let mut rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(stream.to_string()).bind(limit).fetch(&self.db.read);
-        let mut then: Option<Then> = None;
-        while let Some(row) = rows.try_next().await? {
-            let decision: Decision = decode(&row.try_get::<Vec<u8>, _>("record")?).map_err(|e| Error::Corrupt(e.to_string()))?;
-            let hash = super::hash(row.try_get("hash")?)?;
-            let fresh = || Then { entity: Fleet::new(stream), version: 0, hash, updated_at: Timestamp(0), recorded_at: Timestamp(0) };
-            let then = then.get_or_insert_with(fresh);
-            fold(&mut then.entity, &decision)?;
-            (then.version, then.hash, then.recorded_at) = (decision.version, hash, decision.recorded_at);
-            if !decision.events.is_empty() {
-                then.updated_at = decision.recorded_at;
+        let sql = format!(
+            "SELECT \"offset\", hash, record FROM history WHERE stream = $1 AND {column} <= $2 AND \"offset\" > $3 ORDER BY \"offset\" LIMIT {SOME}"
+        );
+        let (mut then, mut after): (Option<Then>, i64) = (None, -1);
+        loop {
+            let some = self.db.read.sql(&*sql).with(stream.to_string()).with(limit.clone()).with(after);
+            let rows = self.db.read.all(some).await?;
+            for row in &rows {
+                let decision: Decision = decode(&row.bytes("record")?).map_err(|e| Error::Corrupt(e.to_string()))?;
+                let hash = row.hash("hash")?;
+                let fresh = || Then { entity: Fleet::new(stream), version: 0, hash, updated_at: Timestamp(0), recorded_at: Timestamp(0) };
+                let then = then.get_or_insert_with(fresh);
+                fold(&mut then.entity, &decision)?;
+                (then.version, then.hash, then.recorded_at) = (decision.version, hash, decision.recorded_at);
+                if !decision.events.is_empty() {
+                    then.updated_at = decision.recorded_at;
+                }
+                after = row.int("offset")?;
+            }
+            if rows.len() < SOME {
+                return Ok(then);
             }
         }
-        Ok(then)
     }
 }
 

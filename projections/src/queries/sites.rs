@@ -10,11 +10,10 @@ use std::sync::Arc;
 impl Reads {
     /// Every registered site, by name.
     pub async fn sites(&self) -> Result<Vec<Arc<Site>>, Error> {
-        let rows: Vec<(String, Vec<u8>)> = sqlx::query_as("SELECT id, state FROM stream WHERE id >= 'site/' AND id < 'site0' ORDER BY id")
-            .fetch_all(&self.db.read)
-            .await?;
+        let sql = self.db.read.sql("SELECT id, state FROM stream WHERE id >= 'site/' AND id < 'site0' ORDER BY id");
         let mut sites = Vec::new();
-        for (id, state) in rows {
+        for row in self.db.read.all(sql).await? {
+            let (id, state) = (row.text("id")?, row.bytes("state")?);
             let stream: StreamId = id.parse().map_err(|_| Error::Corrupt(format!("`{id}` is no stream")))?;
             sites.extend(thaw(&stream, &state)?.site().filter(|s| s.registered).cloned());
         }
@@ -24,12 +23,10 @@ impl Reads {
     /// One registered site, and its version.
     pub async fn site(&self, id: &SiteId) -> Result<Option<(Arc<Site>, u64)>, Error> {
         let stream = StreamId::Site(id.clone());
-        let row: Option<(i64, Vec<u8>)> = sqlx::query_as("SELECT version, state FROM stream WHERE id = $1")
-            .bind(stream.to_string())
-            .fetch_optional(&self.db.read)
-            .await?;
-        let Some((version, state)) = row else { return Ok(None) };
-        Ok(thaw(&stream, &state)?.site().filter(|s| s.registered).map(|s| (s.clone(), version as u64)))
+        let sql = self.db.read.sql("SELECT version, state FROM stream WHERE id = $1").with(stream.to_string());
+        let Some(row) = self.db.read.optional(sql).await? else { return Ok(None) };
+        let (version, state) = (row.number("version")?, row.bytes("state")?);
+        Ok(thaw(&stream, &state)?.site().filter(|s| s.registered).map(|s| (s.clone(), version)))
     }
 
     /// The sites as guards see them, for saying what would be decided now.

@@ -41,7 +41,7 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     let clients = folder.users()?.into_iter().chain(agents_of(&folder, &systems)?).collect();
     let issuer = folder.issuer(&format!("{url}/dev"))?;
     let face = Face { listener, url: url.clone(), issuer, clients, outside: vec![], limits: Limits::default(), vault, tls: None };
-    let mut hub = Running::start(Ground::embedded(&folder).await?, &folder, face).await?;
+    let mut hub = Running::start(Ground::embedded(&folder).await?, face).await?;
     hub.register(configuration.commands()?).await?;
 
     let (mut looking, end_looking) = (JoinSet::new(), CancellationToken::new());

@@ -3,7 +3,7 @@
 use crate::folder::Folder;
 use fleet_journal::Topics;
 use fleet_log::{EventLog, TopicPartition, sqlite::SqliteLog};
-use fleet_projections::Generations;
+use fleet_projections::{Generations, Store};
 use fleet_schemas::topics as names;
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub async fn open_log(folder: &Folder) -> anyhow::Result<Arc<dyn EventLog>> {
     Ok(Arc::new(log))
 }
 
-/// The read models of a folder.
-pub async fn open_generations(folder: &Folder, log: Arc<dyn EventLog>, topics: &Topics) -> anyhow::Result<Arc<Generations>> {
+/// The read models of a store.
+pub async fn open_generations(store: Store, log: Arc<dyn EventLog>, topics: &Topics) -> anyhow::Result<Arc<Generations>> {
     let parked = topics.at(names::PARKED, 0);
-    Ok(Arc::new(Generations::open(&folder.read(), log, journal_partitions(topics), parked).await?))
+    Ok(Arc::new(Generations::open(store, log, journal_partitions(topics), parked).await?))
 }

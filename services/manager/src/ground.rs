@@ -9,6 +9,7 @@ use fleet_hub::Frame;
 use fleet_journal::{Hubs, Topics, journal_of};
 use fleet_log::kafka::{Change, KafkaLog};
 use fleet_log::{EventLog, sqlite::SqliteLog};
+use fleet_projections::Store;
 use fleet_schemas::topics as names;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -29,6 +30,8 @@ pub struct Ground {
     pub roles: BTreeSet<Role>,
     /// The same log, where it is Kafka.
     pub kafka: Option<Arc<KafkaLog>>,
+    /// Where the read models are.
+    pub store: Store,
     /// How what is published is framed.
     pub frame: Frame,
 }
@@ -37,7 +40,8 @@ impl Ground {
     /// The embedded log of a folder; one process, which does everything.
     pub async fn embedded(folder: &Folder) -> anyhow::Result<Self> {
         let log = embedded::open_log(folder).await?;
-        Ok(Self { log, topics: Topics::embedded(), hubs: None, roles: Role::all(), kafka: None, frame: Frame::SingleObject })
+        let store = Store::Folder(folder.read());
+        Ok(Self { log, topics: Topics::embedded(), hubs: None, roles: Role::all(), kafka: None, store, frame: Frame::SingleObject })
     }
 
     /// What a configuration says.
@@ -46,7 +50,7 @@ impl Ground {
             if roles != Role::all() {
                 bail!("--roles: an embedded log has one process, which does everything; roles are for hubs that share a [log] on Kafka");
             }
-            return Self::embedded(folder).await;
+            return Ok(Self { store: store(configuration, folder)?, ..Self::embedded(folder).await? });
         };
         if roles.contains(&Role::Api) != roles.contains(&Role::Projector) {
             bail!("--roles: api and projector go together: the read model is a file of this hub, and the API reads it");
@@ -70,7 +74,15 @@ impl Ground {
         let publishes = roles.contains(&Role::Publisher);
         let frame = crate::schemas::frame(log.registry.as_deref().filter(|_| publishes), &log.prefix).await?;
         let hubs = Some(Hubs { name: configuration.name()?, leads: roles.contains(&Role::Decider) });
-        Ok(Self { log: kafka.clone(), topics: Topics::kafka(), hubs, roles, kafka: Some(kafka), frame })
+        Ok(Self {
+            log: kafka.clone(),
+            topics: Topics::kafka(),
+            hubs,
+            roles,
+            kafka: Some(kafka),
+            store: store(configuration, folder)?,
+            frame,
+        })
     }
 
     /// Looks again, hourly: what somebody changed in the topics is said, and other partitions end the process.
@@ -100,6 +112,14 @@ impl Ground {
             }
         });
     }
+}
+
+/// Where a configuration says that the read models are.
+pub fn store(configuration: &Configuration, folder: &Folder) -> anyhow::Result<Store> {
+    Ok(match &configuration.postgres {
+        Some(postgres) => Store::Postgres(Box::new(postgres.config()?)),
+        None => Store::Folder(folder.read()),
+    })
 }
 
 /// Opens the cluster.

@@ -12,7 +12,7 @@ use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits};
 use fleet_hub::vault::{MasterKey, Vault};
 use fleet_hub::{ControlPositions, Hub, Publisher};
 use fleet_journal::{AskError, Config, Journal, Phase};
-use fleet_projections::Generations;
+use fleet_projections::{Follower, Generations};
 use fleet_schemas::{Actor, Ask, Command, CommandId, MINUTE, OutcomeKind, SiteId, StreamId};
 use std::{collections::BTreeSet, net::SocketAddr, net::TcpListener, path::Path, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -54,24 +54,24 @@ pub struct Face {
 
 impl Running {
     /// Starts it in a folder.
-    pub async fn start(ground: Ground, folder: &Folder, face: Face) -> anyhow::Result<Self> {
+    pub async fn start(ground: Ground, face: Face) -> anyhow::Result<Self> {
         let (mut tasks, mut loops, cancel) = (JoinSet::new(), JoinSet::new(), CancellationToken::new());
         ground.watch(&mut tasks, cancel.clone());
         let config = Config { hubs: ground.hubs, ..Config::new(ground.log.clone(), ground.topics.clone()) };
         let journal = Journal::start(config, &mut loops, cancel.clone()).await.context("the journal did not start")?;
         let journal = Arc::new(journal);
-        let generations = embedded::open_generations(folder, ground.log, &ground.topics).await?;
+        let generations = embedded::open_generations(ground.store, ground.log, &ground.topics).await?;
         if ground.roles.contains(&Role::Projector) {
             generations.feed().await?;
             let watching = (generations.clone(), cancel.clone());
             tasks.spawn(async move { Ok(watching.0.watch(watching.1).await?) });
         }
         if ground.roles.contains(&Role::Reactor) {
-            let positions = Arc::new(ControlPositions::reactor(generations.control().clone()));
+            let positions = Arc::new(ControlPositions { control: generations.control().clone(), of: Follower::Reactor });
             journal.react(positions, &mut loops, cancel.clone());
         }
         if let Some(log) = ground.kafka.filter(|_| ground.roles.contains(&Role::Publisher)) {
-            let positions = Arc::new(ControlPositions::publisher(generations.control().clone()));
+            let positions = Arc::new(ControlPositions { control: generations.control().clone(), of: Follower::Publisher });
             Publisher { log, journal: journal.clone(), positions, frame: ground.frame }.start(&mut loops, &cancel);
         }
         let hub = Hub {
@@ -210,7 +210,7 @@ pub async fn run(file: &Path, roles: BTreeSet<Role>, metrics: Option<SocketAddr>
         tls,
     };
     let ground = Ground::open(&configuration, &folder, roles).await?;
-    let mut running = Running::start(ground, &folder, face).await?;
+    let mut running = Running::start(ground, face).await?;
     running.register(configuration.commands()?).await?;
     folder.write_running(&crate::folder::Running { url: reached, issuer: url.clone() })?;
     crate::print::lines(&format!("hub runs: {url}"));

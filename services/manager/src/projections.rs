@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use fleet_hub::access::Issuer;
 use fleet_journal::Topics;
 use fleet_log::{Error, EventLog, sqlite::SqliteLog};
+use fleet_projections::Store;
 use serde_json::Value;
 use std::{path::Path, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(3600);
 
 enum Holder {
     /// Nobody: the folder is ours now.
-    Nobody(Folder, Arc<dyn EventLog>, Topics),
+    Nobody(Store, Arc<dyn EventLog>, Topics),
     /// A running process, and the issuer whose tokens it takes, where that is not the folder's own.
     Process(Folder, Option<PathBuf>),
 }
@@ -29,22 +30,26 @@ async fn holder(of: &Of) -> anyhow::Result<Holder> {
             false => Holder::Process(folder, configuration.issuer_keys.first().cloned()),
             true => {
                 let (log, topics) = ground::read_only(None, of.config.as_deref()).await?;
-                Holder::Nobody(folder, log, topics)
+                Holder::Nobody(ground::store(configuration, &folder)?, log, topics)
             }
         });
     }
     let key = configuration.as_ref().and_then(|c| c.issuer_keys.first().cloned());
+    let store = match &configuration {
+        Some(c) if c.postgres.is_some() => Some(ground::store(c, &Folder::open(&c.data)?)?),
+        _ => None,
+    };
     let data = configuration.map(|c| c.data).or(of.data.clone()).context("--data FOLDER or --config FILE says whose")?;
-    embedded_holder(&data, key)
+    embedded_holder(&data, key, store)
 }
 
-fn embedded_holder(data: &Path, key: Option<PathBuf>) -> anyhow::Result<Holder> {
+fn embedded_holder(data: &Path, key: Option<PathBuf>, store: Option<Store>) -> anyhow::Result<Holder> {
     if !data.join("log").exists() {
         bail!("{}: there is no log here", data.display());
     }
     let folder = Folder::open(data)?;
     match SqliteLog::open(&folder.log()) {
-        Ok(log) => Ok(Holder::Nobody(folder, Arc::new(log), Topics::embedded())),
+        Ok(log) => Ok(Holder::Nobody(store.unwrap_or_else(|| Store::Folder(folder.read())), Arc::new(log), Topics::embedded())),
         Err(Error::InUse { .. }) => Ok(Holder::Process(folder, key)),
         Err(e) => Err(e.into()),
     }
@@ -76,8 +81,8 @@ pub async fn list(of: &Of) -> anyhow::Result<()> {
             let answer = call(&folder, key.as_deref(), reqwest::Method::GET, "/admin/projections", None).await?;
             crate::print::lines(&format!("{answer:#}"));
         }
-        Holder::Nobody(folder, log, topics) => {
-            for generation in embedded::open_generations(&folder, log, &topics).await?.list().await? {
+        Holder::Nobody(store, log, topics) => {
+            for generation in embedded::open_generations(store, log, &topics).await?.list().await? {
                 let does = if generation.active { "serves" } else { "stands beside" };
                 crate::print::lines(&format!("generation {} {does}; nobody feeds it now", generation.number));
                 for (partition, next) in generation.next {
@@ -105,8 +110,8 @@ pub async fn rebuild(of: &Of, flip_anyway: bool) -> anyhow::Result<ExitCode> {
             let told = a["differences"].as_array().into_iter().flatten();
             (told.map(|d| d.to_string()).collect::<Vec<_>>(), a["flipped"] == true)
         }
-        Holder::Nobody(folder, log, topics) => {
-            let built = embedded::open_generations(&folder, log, &topics).await?.rebuild(flip_anyway).await?;
+        Holder::Nobody(store, log, topics) => {
+            let built = embedded::open_generations(store, log, &topics).await?.rebuild(flip_anyway).await?;
             crate::print::lines(&format!(
                 "generation {}: {} devices, {} decisions in {:.2} s",
                 built.generation,

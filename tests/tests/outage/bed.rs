@@ -5,7 +5,7 @@ use fleet_hub::access::{Client, Clients, Denials, Issuer, Limits, generate_key, 
 use fleet_hub::vault::{MasterKey, Vault};
 use fleet_journal::{Clock as _, Config, Journal, ManualClock, Topics};
 use fleet_log::{EventLog, sqlite::SqliteLog};
-use fleet_projections::Generations;
+use fleet_projections::{Generations, Store};
 use fleet_satellite::{Agent, Clock, LaneSpec, Outbox, Settings, SystemClock, drain, hub, netbox, run, slurm};
 use fleet_schemas::*;
 use fleet_sim::Sim;
@@ -116,11 +116,13 @@ impl Bed {
         let journal = Arc::new(Journal::start(config, &mut tasks, loops.cancel.clone()).await.unwrap());
         let topics = Topics::embedded();
         let partitions = (0..topics.partitions).map(|p| topics.at(topics::JOURNAL, p)).collect();
-        let generations = Generations::open(&self.path("read"), self.log.clone(), partitions, topics.at(topics::PARKED, 0)).await.unwrap();
+        let generations =
+            Generations::open(Store::Folder(self.path("read")), self.log.clone(), partitions, topics.at(topics::PARKED, 0)).await.unwrap();
         let generations = Arc::new(generations);
         generations.feed().await.unwrap();
         journal.settled().await;
-        let positions = Arc::new(fleet_hub::ControlPositions::reactor(generations.control().clone()));
+        let positions =
+            Arc::new(fleet_hub::ControlPositions { control: generations.control().clone(), of: fleet_projections::Follower::Reactor });
         journal.react(positions, &mut tasks, loops.cancel.clone());
         let slurm = self.client("slurm-agent-sim1", Source::Slurm, &["device:update", "device-condition:create"]);
         let clients = Clients::new(vec![slurm, self.client("netbox-agent-sim", Source::Netbox, &["observation:create"])]).unwrap();

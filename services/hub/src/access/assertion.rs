@@ -1,14 +1,17 @@
 //! A client's proof: a JWT that it signed itself (RFC 7523).
 
 use super::{Client, Clients};
+use fleet_projections::Control;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
-use sqlx::sqlite::SqlitePool;
 
 /// Seconds an assertion may live.
 const LIFE: u64 = 60;
 /// How far clocks may differ, seconds.
 const LEEWAY: u64 = 30;
+
+/// Bytes of a `jti`: it is kept in an index.
+const LONGEST_JTI: usize = 512;
 
 #[derive(Deserialize)]
 struct Claims {
@@ -19,14 +22,34 @@ struct Claims {
     exp: u64,
 }
 
+/// Why nobody is proven by an assertion.
+#[derive(Debug)]
+pub enum Unproven {
+    /// It is none, or does not count; in words.
+    Refused(String),
+    /// Whether it was used before cannot be told now.
+    Unknown(fleet_projections::Error),
+}
+
 /// The client that made this assertion for `issuer` (or for `token_url`, where the client may); or why it is none. An assertion counts once: its `jti` is kept in `control`.
 pub async fn verify_assertion<'c>(
     clients: &'c Clients,
     issuer: &str,
     token_url: &str,
-    control: &SqlitePool,
+    control: &Control,
     assertion: &str,
-) -> Result<&'c Client, String> {
+) -> Result<&'c Client, Unproven> {
+    let (client, claims, now) = checked(clients, issuer, token_url, assertion).map_err(Unproven::Refused)?;
+    let (expires_at, now) = ((claims.exp + LEEWAY).cast_signed(), now.cast_signed());
+    match control.use_assertion(&client.client, &claims.jti, expires_at, now).await {
+        Ok(true) => Ok(client),
+        Ok(false) => Err(Unproven::Refused("this assertion was used before".into())),
+        Err(error) => Err(Unproven::Unknown(error)),
+    }
+}
+
+/// All that can be said without asking whether it was used before.
+fn checked<'c>(clients: &'c Clients, issuer: &str, token_url: &str, assertion: &str) -> Result<(&'c Client, Claims, u64), String> {
     let header = decode_header(assertion).map_err(|e| format!("the assertion is no JWT: {e}"))?;
     match header.typ.as_deref() {
         None | Some("JWT" | "client-authentication+jwt") => {}
@@ -57,22 +80,11 @@ pub async fn verify_assertion<'c>(
     if claims.iss != claims.sub {
         return Err("iss and sub must both be the client id".into());
     }
+    if claims.jti.len() > LONGEST_JTI {
+        return Err(format!("jti has more than {LONGEST_JTI} bytes"));
+    }
     if claims.exp > now + LIFE + LEEWAY {
         return Err(format!("exp lies more than {LIFE} s ahead"));
     }
-    once(control, &client.client, &claims.jti, claims.exp + LEEWAY, now).await?;
-    Ok(client)
-}
-
-async fn once(control: &SqlitePool, client: &str, jti: &str, expires_at: u64, now: u64) -> Result<(), String> {
-    let stored = async {
-        sqlx::query("DELETE FROM jti WHERE expires_at < $1").bind(now as i64).execute(control).await?;
-        let insert = sqlx::query("INSERT INTO jti (client, jti, expires_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING");
-        insert.bind(client).bind(jti).bind(expires_at as i64).execute(control).await
-    };
-    match stored.await {
-        Ok(done) if done.rows_affected() == 1 => Ok(()),
-        Ok(_) => Err("this assertion was used before".into()),
-        Err(e) => Err(format!("the store of used assertions fails: {e}")),
-    }
+    Ok((client, claims, now))
 }

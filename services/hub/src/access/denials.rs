@@ -1,7 +1,7 @@
 //! What was denied, to whom and why: counted, logged, and kept in `control` for auditors.
 
+use fleet_projections::{Control, Denial};
 use fleet_schemas::Timestamp;
-use sqlx::{Row, sqlite::SqlitePool};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -9,31 +9,10 @@ use tokio::sync::mpsc;
 
 /// Denials of one client and reason that are kept a minute; the rest are counted.
 const A_MINUTE: u32 = 20;
-/// Denials that are kept at all; the oldest go.
-const KEPT: i64 = 100_000;
 /// Denials that wait to be written.
 const WAITING: usize = 1000;
 /// Characters of a path or a detail that are kept.
 const LONGEST: usize = 300;
-
-/// One denial.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denial {
-    /// When.
-    pub at: Timestamp,
-    /// Who, as far as that was proven; else empty.
-    pub client: String,
-    /// `no-token`, `bad-token`, `assertion`, `scope`, `reach`, `field`, `type`, `epoch`.
-    pub reason: String,
-    /// Method of the request.
-    pub method: String,
-    /// Its path.
-    pub path: String,
-    /// In words.
-    pub detail: String,
-    /// How many alike were not kept one by one before this one.
-    pub unrecorded: u32,
-}
 
 /// Client and reason.
 type Kind = (String, &'static str);
@@ -42,12 +21,12 @@ type Kind = (String, &'static str);
 pub struct Denials {
     queue: mpsc::Sender<Denial>,
     lately: Mutex<HashMap<Kind, (Instant, u32)>>,
-    control: SqlitePool,
+    control: Control,
 }
 
 impl Denials {
     /// Keeps them in `control`.
-    pub fn new(control: SqlitePool) -> Self {
+    pub fn new(control: Control) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING);
         tokio::spawn(write(control.clone(), waiting));
         Self { queue, lately: Mutex::default(), control }
@@ -91,37 +70,14 @@ impl Denials {
     }
 
     /// The latest, newest first, those before row `before`; each with its row.
-    pub async fn list(&self, before: Option<i64>, limit: u32) -> Result<Vec<(i64, Denial)>, sqlx::Error> {
-        let query = "SELECT id, at, client, reason, method, path, detail, unrecorded FROM denial WHERE id < $1 ORDER BY id DESC LIMIT $2";
-        let rows = sqlx::query(query).bind(before.unwrap_or(i64::MAX)).bind(limit).fetch_all(&self.control).await?;
-        let denial = |r: &sqlx::sqlite::SqliteRow| {
-            let denial = Denial {
-                at: Timestamp(r.try_get("at")?),
-                client: r.try_get("client")?,
-                reason: r.try_get("reason")?,
-                method: r.try_get("method")?,
-                path: r.try_get("path")?,
-                detail: r.try_get("detail")?,
-                unrecorded: r.try_get("unrecorded")?,
-            };
-            Ok((r.try_get("id")?, denial))
-        };
-        rows.iter().map(denial).collect()
+    pub async fn list(&self, before: Option<i64>, limit: u32) -> Result<Vec<(i64, Denial)>, fleet_projections::Error> {
+        self.control.denials(before, limit).await
     }
 }
 
-async fn write(control: SqlitePool, mut waiting: mpsc::Receiver<Denial>) {
-    while let Some(d) = waiting.recv().await {
-        let insert =
-            sqlx::query("INSERT INTO denial (at, client, reason, method, path, detail, unrecorded) VALUES ($1, $2, $3, $4, $5, $6, $7)");
-        let insert = insert.bind(d.at.0).bind(d.client).bind(d.reason).bind(d.method).bind(d.path).bind(d.detail).bind(d.unrecorded);
-        let written = insert.execute(&control).await;
-        let trim = "DELETE FROM denial WHERE id <= (SELECT max(id) FROM denial) - $1";
-        let trimmed = async {
-            written.map(|_| ())?;
-            sqlx::query(trim).bind(KEPT).execute(&control).await.map(|_| ())
-        };
-        if let Err(error) = trimmed.await {
+async fn write(control: Control, mut waiting: mpsc::Receiver<Denial>) {
+    while let Some(denial) = waiting.recv().await {
+        if let Err(error) = control.keep_denial(&denial).await {
             tracing::error!(%error, "a denial could not be kept; the log and the counter have it");
         }
     }

@@ -14,9 +14,10 @@ mod routes;
 mod scope;
 
 pub use anyone::Anyone;
-pub use assertion::verify_assertion;
+pub use assertion::{Unproven, verify_assertion};
 pub use clients::{Client, Clients};
-pub use denials::{Denial, Denials};
+pub use denials::Denials;
+pub use fleet_projections::Denial;
 pub use granted::{Granted, Principal};
 pub use issuer::{Claims, Issuer, LIFE as TOKEN_LIFE};
 pub use keys::{KeyPair, generate_key, public_jwk};

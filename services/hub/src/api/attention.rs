@@ -38,7 +38,7 @@ fn item(row: &AttentionRow, reference: &Reference) -> Value {
     json!({
         "id": format!("{}:{}", row.device, row.item), "device": row.device.to_string(), "name": row.name, "site": row.site, "role": row.role,
         "item": row.item, "why": row.why, "since": row.since.to_string(), "owner": owner(row, reference),
-        "ways_out": serde_json::from_str::<Value>(&row.ways_out).unwrap_or_default(), "acknowledged": acknowledged,
+        "ways_out": row.ways_out, "acknowledged": acknowledged,
     })
 }
 

@@ -12,7 +12,7 @@ pub(crate) async fn list(_: Granted<AuditRead>, State(hub): State<Arc<Hub>>, uri
     let limit = query::limit(&params)?;
     let before = params.get("cursor").map(|c| query::read_cursor(c, "denials")).transpose()?;
     let before = before.map(|parts| parts.first().and_then(|p| p.parse().ok()).ok_or_else(query::bad_cursor)).transpose()?;
-    let mut rows = hub.denials.list(before, limit + 1).await.map_err(|e| Problem::internal(&e))?;
+    let mut rows = hub.denials.list(before, limit + 1).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
     let next = rows.last().filter(|_| more).map(|(id, _)| query::cursor("denials", &[&id.to_string()]));

@@ -48,7 +48,7 @@ pub(crate) fn asked(params: &BTreeMap<String, String>, kind: &Kind, more: &str, 
     let matching = filter::read(text("filter"), &Vocabulary { fields: kind.fields, is_type: &is_type })?;
     let sort = (kind.sort)(order(text("order_by"), kind.fields)?);
     let question = json!([text("filter"), text("order_by"), more]).to_string();
-    let after = params.get("cursor").map(|c| place(c, &question, sort.width())).transpose()?;
+    let after = params.get("cursor").map(|c| place(c, &question, &sort)).transpose()?;
     let count = query::flag(params, "count")?;
     Ok(Asked { matching, sort, after, limit: query::limit(params)?, count, fields: fields(params, kind.shows)?, question })
 }
@@ -68,9 +68,9 @@ fn order(text: &str, fields: &'static [Field]) -> Result<Option<(&'static Field,
         .ok_or_else(|| Problem::invalid("order_by", format!("there is no field `{name}` to order by; there are: {}", names())))
 }
 
-fn place(cursor: &str, question: &str, width: usize) -> Result<Vec<Key>, Problem> {
+fn place(cursor: &str, question: &str, sort: &Sort) -> Result<Vec<Key>, Problem> {
     let keys: Option<Vec<Key>> = query::read_cursor(cursor, question)?.iter().map(|k| k.parse().ok()).collect();
-    keys.filter(|k| k.len() == width).ok_or_else(query::bad_cursor)
+    keys.filter(|k| sort.fits(k)).ok_or_else(query::bad_cursor)
 }
 
 /// `fields`: of an item only these; those that it never has are refused by name.

@@ -1,7 +1,7 @@
 //! POST `/oauth/token`, GET `/oauth/jwks` and the issuer's metadata: client_credentials with private_key_jwt (RFC 7523).
 
 use crate::Hub;
-use crate::access::{Routes, verify_assertion};
+use crate::access::{Routes, Unproven, verify_assertion};
 use crate::openapi::open_op;
 use axum::{
     Form, Json, extract::State, extract::rejection::FormRejection, http::StatusCode, http::header, response::IntoResponse,
@@ -21,7 +21,8 @@ pub(crate) fn routes() -> Routes {
         .answer(400, "OAuthError")
         .answer(401, "OAuthError")
         .answer(429, "OAuthError")
-        .answer(500, "OAuthError");
+        .answer(500, "OAuthError")
+        .answer(503, "OAuthError");
     let about = |id, summary| open_op(id, summary).ok("{issuer:string token_endpoint:string jwks_uri:string scopes_supported:[string]}");
     // An issuer with a path has its metadata behind the well-known name and its path (RFC 8414); clients that forget that find it too.
     Routes::default()
@@ -69,9 +70,13 @@ async fn token(State(hub): State<Arc<Hub>>, asked: Result<Form<Asked>, FormRejec
     let token_url = format!("{}/oauth/token", hub.url);
     let client = match verify_assertion(&hub.clients, hub.issuer.url(), &token_url, hub.generations.control(), assertion).await {
         Ok(client) => client,
-        Err(why) => {
+        Err(Unproven::Refused(why)) => {
             hub.denials.record("", "assertion", "POST", "/oauth/token", &why);
             return error("invalid_client", &why);
+        }
+        Err(Unproven::Unknown(why)) => {
+            tracing::error!(%why, "whether an assertion was used before cannot be told");
+            return unavailable("the store of used assertions does not answer; try again");
         }
     };
     if let Err(wait) = hub.limits.take(&client.client) {
@@ -102,6 +107,13 @@ async fn token(State(hub): State<Arc<Hub>>, asked: Result<Form<Asked>, FormRejec
             (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({"error": "server_error"}))).into_response()
         }
     }
+}
+
+/// The client is not at fault, and shall not think that it is.
+fn unavailable(description: &str) -> Response {
+    let headers = [(header::RETRY_AFTER, "1"), (header::CACHE_CONTROL, "no-store")];
+    (StatusCode::SERVICE_UNAVAILABLE, headers, Json(json!({"error": "temporarily_unavailable", "error_description": description})))
+        .into_response()
 }
 
 /// As RFC 6749 has it: errors of this endpoint are not problems of RFC 9457.

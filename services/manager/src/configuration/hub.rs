@@ -1,6 +1,7 @@
 //! `hub --config`: where it listens, the sites and the roster.
 
 use super::log::Log;
+use super::postgres::Postgres;
 use super::sites::{self, Commands, Role};
 use super::there;
 use anyhow::{Context, anyhow, bail};
@@ -20,6 +21,8 @@ pub struct Configuration {
     pub name: Option<String>,
     /// The Kafka cluster that the log is on. Absent = embedded, in `data`; then this hub is the only one.
     pub log: Option<Log>,
+    /// The database of the read models. Absent = files in `data`.
+    pub postgres: Option<Postgres>,
     /// Address to listen on; beyond loopback with `tls` alone.
     pub listen: SocketAddr,
     /// URL under which it is reached: the issuer of its tokens. Absent = what it listens on.
@@ -139,6 +142,7 @@ impl Configuration {
             read.data = base.join(&read.data);
             read.roster = base.join(&read.roster);
             read.log.iter_mut().for_each(|l| l.from(base));
+            read.postgres.iter_mut().for_each(|p| p.from(base));
             read.master_key = read.master_key.take().map(|f| base.join(f));
             read.issuers.iter_mut().for_each(|i| i.ca_file = i.ca_file.take().map(|f| base.join(f)));
             read.issuer_keys.iter_mut().for_each(|k| *k = base.join(&*k));
@@ -163,6 +167,7 @@ impl Configuration {
             bail!("url: an issuer that ends in /dev is a developer's, and no hub's");
         }
         self.log.as_ref().map_or(Ok(()), Log::verify)?;
+        self.postgres.as_ref().map_or(Ok(()), Postgres::verify)?;
         sites::verify(self.commands()?)?;
         self.issuers.iter().try_for_each(|i| i.verify(&self.sites).with_context(|| format!("issuer {}", i.url)))?;
         self.clients().map(|_| ())
@@ -206,6 +211,10 @@ impl Configuration {
         match &self.log {
             Some(log) => lines.extend(log.told()?),
             None => lines.push(format!("the log is embedded, in {}", self.data.display())),
+        }
+        match &self.postgres {
+            Some(postgres) => lines.extend(postgres.told()?),
+            None => lines.push(format!("read models are files in {}", self.data.display())),
         }
         for site in &self.sites {
             let sources: Vec<_> = site.sources.iter().map(|(name, every)| format!("{name} every {every} s")).collect();

@@ -4,6 +4,7 @@
 pub mod dev;
 pub mod hub;
 mod log;
+mod postgres;
 pub mod satellite;
 pub mod settings;
 mod sites;

@@ -3,7 +3,7 @@
 use crate::table::{Table, at_least, cpu, short};
 use fleet_journal::{Answer, Config, Journal, Topics};
 use fleet_log::{EventLog, sqlite::SqliteLog};
-use fleet_projections::Generations;
+use fleet_projections::{Generations, Store};
 use fleet_schemas::*;
 use std::{sync::Arc, time::Duration, time::Instant};
 use tempfile::TempDir;
@@ -35,7 +35,9 @@ impl Bed {
         let topics = Topics::embedded();
         let partitions = (0..topics.partitions).map(|p| topics.at(topics::JOURNAL, p)).collect();
         let generations =
-            Generations::open(&folder.path().join("read"), log.clone(), partitions, topics.at(topics::PARKED, 0)).await.unwrap();
+            Generations::open(Store::Folder(folder.path().join("read")), log.clone(), partitions, topics.at(topics::PARKED, 0))
+                .await
+                .unwrap();
         let generations = Arc::new(generations);
         generations.feed().await.unwrap();
         journal.settled().await;

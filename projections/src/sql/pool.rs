@@ -1,0 +1,275 @@
+//! Connections, and what is asked over them.
+
+use super::native::{Jsonb, Micros, PgId, PgText};
+use super::value::Value;
+use super::{Dialect, Line, Sql};
+use crate::db::Error;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgArguments, PgConnection, PgPool};
+use sqlx::sqlite::{SqliteArguments, SqlitePool};
+use sqlx::{Arguments, AssertSqlSafe, Postgres, Sqlite};
+use std::{future::Future, io, time::Duration};
+
+/// Some connections to one database.
+#[derive(Clone, Debug)]
+pub(crate) enum Pool {
+    Sqlite(SqlitePool),
+    Postgres {
+        pool: PgPool,
+        /// How long an answer is awaited. The server ends a statement sooner; this is for a network that says nothing any more.
+        limit: Duration,
+    },
+}
+
+/// A connection of PostgreSQL. One that is let go of in the middle of something is closed: nobody knows what it would say next.
+pub(crate) struct Held {
+    connection: PoolConnection<Postgres>,
+    clean: bool,
+}
+
+impl Held {
+    async fn take(pool: &PgPool) -> Result<Self, Error> {
+        Ok(Self { connection: pool.acquire().await?, clean: false })
+    }
+
+    /// What the server said no to has ended; after any other fault the connection is in an unknown state.
+    fn give<T>(mut self, outcome: Result<T, sqlx::Error>) -> Result<T, Error> {
+        self.clean = matches!(outcome, Ok(_) | Err(sqlx::Error::Database(_) | sqlx::Error::RowNotFound));
+        Ok(outcome?)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.clean {
+            self.connection.close_on_drop();
+        }
+    }
+}
+
+async fn limited<T>(limit: Duration, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    let late = |_| sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {} s", limit.as_secs())));
+    tokio::time::timeout(limit, asked).await.map_err(late)?
+}
+
+type PostgresQuery = sqlx::query::Query<'static, Postgres, PgArguments>;
+
+fn postgres(sql: Sql) -> Result<PostgresQuery, Error> {
+    Ok(sqlx::query_with(AssertSqlSafe(sql.text), postgres_arguments(sql.values)?))
+}
+
+fn sqlite(sql: Sql) -> Result<sqlx::query::Query<'static, Sqlite, SqliteArguments>, Error> {
+    let mut arguments = SqliteArguments::default();
+    for value in sql.values {
+        let added = match value {
+            Value::Null => arguments.add(None::<i64>),
+            Value::Int(n) => arguments.add(n),
+            Value::Bool(b) => arguments.add(b),
+            Value::Text(text) | Value::Json(text) => arguments.add(text),
+            Value::Bytes(bytes) => arguments.add(bytes),
+            Value::Uuid(id) => arguments.add(id.into_bytes().to_vec()),
+            Value::Time(at) => arguments.add(at.0),
+            Value::Words(words) => arguments.add(serde_json::Value::from(words).to_string()),
+            Value::Many(_) => Err("several values are one for PostgreSQL alone".into()),
+        };
+        added.map_err(sqlx::Error::Encode)?;
+    }
+    Ok(sqlx::query_with(AssertSqlSafe(sql.text), arguments))
+}
+
+/// The values as PostgreSQL's driver takes them.
+pub(crate) fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, Error> {
+    let mut arguments = PgArguments::default();
+    for value in values {
+        let added = match value {
+            Value::Null => arguments.add(None::<&str>),
+            Value::Int(n) => arguments.add(n),
+            Value::Bool(b) => arguments.add(b),
+            Value::Text(text) => arguments.add(PgText::new(&text).0.as_ref()),
+            Value::Json(text) => arguments.add(Jsonb(text.into())),
+            Value::Bytes(bytes) => arguments.add(bytes),
+            Value::Uuid(id) => arguments.add(PgId(id)),
+            Value::Time(at) => arguments.add(Micros(at.0)),
+            Value::Words(words) => arguments.add(words.iter().map(|w| PgText::new(w).0.into_owned()).collect::<Vec<_>>()),
+            Value::Many(values) => many(&mut arguments, values),
+        };
+        added.map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
+}
+
+/// Ids, numbers or texts; what is asked for among others is no other thing.
+fn many(arguments: &mut PgArguments, values: Vec<Value>) -> Result<(), sqlx::error::BoxDynError> {
+    match values.first() {
+        Some(Value::Uuid(_)) => arguments.add(values.into_iter().filter_map(id).collect::<Vec<PgId>>()),
+        Some(Value::Int(_)) => {
+            let number = |v| if let Value::Int(n) = v { Some(n) } else { None };
+            arguments.add(values.into_iter().filter_map(number).collect::<Vec<i64>>())
+        }
+        _ => {
+            let text = |v| if let Value::Text(text) = v { Some(PgText::new(&text).0.into_owned()) } else { None };
+            arguments.add(values.into_iter().filter_map(text).collect::<Vec<String>>())
+        }
+    }
+}
+
+fn id(value: Value) -> Option<PgId> {
+    if let Value::Uuid(id) = value { Some(PgId(id)) } else { None }
+}
+
+impl Pool {
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Self::Sqlite(_) => Dialect::Sqlite,
+            Self::Postgres { .. } => Dialect::Postgres,
+        }
+    }
+
+    /// A statement for this database.
+    pub(crate) fn sql(&self, text: impl Into<String>) -> Sql {
+        Sql::new(self.dialect(), text)
+    }
+
+    pub(crate) async fn all(&self, sql: Sql) -> Result<Vec<Line>, Error> {
+        match self {
+            Self::Sqlite(pool) => Ok(sqlite(sql)?.fetch_all(pool).await?.into_iter().map(Line::Sqlite).collect()),
+            Self::Postgres { pool, limit } => {
+                let mut held = Held::take(pool).await?;
+                let rows = limited(*limit, postgres(sql)?.fetch_all(&mut *held.connection)).await;
+                Ok(held.give(rows)?.into_iter().map(Line::Postgres).collect())
+            }
+        }
+    }
+
+    pub(crate) async fn optional(&self, sql: Sql) -> Result<Option<Line>, Error> {
+        match self {
+            Self::Sqlite(pool) => Ok(sqlite(sql)?.fetch_optional(pool).await?.map(Line::Sqlite)),
+            Self::Postgres { pool, limit } => {
+                let mut held = Held::take(pool).await?;
+                let row = limited(*limit, postgres(sql)?.fetch_optional(&mut *held.connection)).await;
+                Ok(held.give(row)?.map(Line::Postgres))
+            }
+        }
+    }
+
+    pub(crate) async fn one(&self, sql: Sql) -> Result<Line, Error> {
+        self.optional(sql).await?.ok_or(Error::Sql(sqlx::Error::RowNotFound))
+    }
+
+    /// Runs it; how many rows it touched.
+    pub(crate) async fn run(&self, sql: Sql) -> Result<u64, Error> {
+        match self {
+            Self::Sqlite(pool) => Ok(sqlite(sql)?.execute(pool).await?.rows_affected()),
+            Self::Postgres { pool, limit } => {
+                let mut held = Held::take(pool).await?;
+                let done = limited(*limit, postgres(sql)?.execute(&mut *held.connection)).await;
+                Ok(held.give(done)?.rows_affected())
+            }
+        }
+    }
+
+    /// Begins a transaction that writes.
+    pub(crate) async fn begin(&self) -> Result<Transaction, Error> {
+        match self {
+            Self::Sqlite(pool) => Ok(Transaction::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?)),
+            Self::Postgres { pool, limit } => {
+                let mut held = Held::take(pool).await?;
+                limited(*limit, sqlx::raw_sql("BEGIN").execute(&mut *held.connection)).await?;
+                Ok(Transaction::Postgres { held, limit: *limit })
+            }
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite(pool) => pool.close().await,
+            Self::Postgres { pool, .. } => pool.close().await,
+        }
+    }
+}
+
+/// Several statements as one. Dropped before [`Transaction::commit`], none of it was.
+pub(crate) enum Transaction {
+    Sqlite(sqlx::Transaction<'static, Sqlite>),
+    Postgres { held: Held, limit: Duration },
+}
+
+impl Transaction {
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Self::Sqlite(_) => Dialect::Sqlite,
+            Self::Postgres { .. } => Dialect::Postgres,
+        }
+    }
+
+    pub(crate) fn sql(&self, text: impl Into<String>) -> Sql {
+        Sql::new(self.dialect(), text)
+    }
+
+    pub(crate) async fn optional(&mut self, sql: Sql) -> Result<Option<Line>, Error> {
+        match self {
+            Self::Sqlite(inner) => Ok(sqlite(sql)?.fetch_optional(&mut **inner).await?.map(Line::Sqlite)),
+            Self::Postgres { held, limit } => {
+                let asked = postgres(sql)?.fetch_optional(&mut *held.connection);
+                Ok(limited(*limit, asked).await?.map(Line::Postgres))
+            }
+        }
+    }
+
+    pub(crate) async fn run(&mut self, sql: Sql) -> Result<u64, Error> {
+        match self {
+            Self::Sqlite(inner) => Ok(sqlite(sql)?.execute(&mut **inner).await?.rows_affected()),
+            Self::Postgres { held, limit } => {
+                let asked = postgres(sql)?.execute(&mut *held.connection);
+                Ok(limited(*limit, asked).await?.rows_affected())
+            }
+        }
+    }
+
+    /// Runs it with values that are ready for PostgreSQL's driver.
+    pub(crate) async fn run_with(&mut self, text: &str, arguments: PgArguments) -> Result<(), Error> {
+        let Self::Postgres { held, limit } = self else {
+            return Err(Error::Corrupt("arrays are PostgreSQL's".into()));
+        };
+        let asked = sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut *held.connection);
+        limited(*limit, asked).await?;
+        Ok(())
+    }
+
+    /// Several statements in one text, without values.
+    pub(crate) async fn script(&mut self, text: String) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(inner) => sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut **inner).await.map(|_| ())?,
+            Self::Postgres { held, limit } => {
+                limited(*limit, sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut *held.connection)).await.map(|_| ())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Streams rows in COPY's binary form; PostgreSQL alone.
+    pub(crate) async fn copy(&mut self, statement: &str, rows: Vec<u8>) -> Result<(), Error> {
+        let Self::Postgres { held, limit } = self else {
+            return Err(Error::Corrupt("COPY is PostgreSQL's".into()));
+        };
+        let connection: &mut PgConnection = &mut held.connection;
+        let copied = async {
+            let mut copy = connection.copy_in_raw(statement).await?;
+            copy.send(rows).await?;
+            copy.finish().await
+        };
+        limited(*limit, copied).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn commit(self) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(inner) => inner.commit().await?,
+            Self::Postgres { mut held, limit } => {
+                let done = limited(limit, sqlx::raw_sql("COMMIT").execute(&mut *held.connection)).await;
+                held.give(done)?;
+            }
+        }
+        Ok(())
+    }
+}
