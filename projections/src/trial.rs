@@ -25,7 +25,9 @@ impl Trial {
     pub(crate) async fn schema(test: &str) -> Option<Self> {
         let Ok(url) = std::env::var("FM_TEST_POSTGRES") else {
             // Past the harness, which keeps what a passing test says to itself.
-            writeln!(std::io::stderr(), "{test} SKIPPED: FM_TEST_POSTGRES is not set (tests/labs/postgres.sh up)").unwrap();
+            std::io::stderr()
+                .write_all(format!("{test} SKIPPED: FM_TEST_POSTGRES is not set (tests/labs/postgres.sh up)\n").as_bytes())
+                .unwrap();
             return None;
         };
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();

@@ -21,6 +21,7 @@ mod orphans;
 mod outage;
 mod past;
 mod place;
+mod postgres;
 mod rebuild;
 mod rhythm;
 mod satellite;

@@ -50,11 +50,13 @@ impl Place {
     pub(crate) fn schemas(test: &str) -> Option<Self> {
         let Ok(url) = std::env::var("FM_TEST_POSTGRES") else {
             // Past the harness, which keeps what a passing test says to itself.
-            writeln!(std::io::stderr(), "{test} SKIPPED: FM_TEST_POSTGRES is not set (tests/labs/postgres.sh up)").unwrap();
+            std::io::stderr()
+                .write_all(format!("{test} SKIPPED: FM_TEST_POSTGRES is not set (tests/labs/postgres.sh up)\n").as_bytes())
+                .unwrap();
             return None;
         };
-        let mut apart = url::Url::parse(&url).expect("FM_TEST_POSTGRES is a URL");
-        let password = apart.password().expect("FM_TEST_POSTGRES has a password").to_owned();
+        let mut apart = url::Url::parse(&url).unwrap();
+        let password = apart.password().unwrap().to_owned();
         apart.set_password(None).unwrap();
         let reader = std::env::var("FM_TEST_POSTGRES_READER").ok().and_then(|r| {
             let (user, password) = r.split_once(':')?;
@@ -139,15 +141,13 @@ impl Schemas {
         self.number(&format!("SELECT count(*) FROM pg_namespace WHERE nspname = '{name}'")).await == 1
     }
 
-    /// Ends every connection to these schemas but the one that asks; how many there were.
+    /// Ends every connection of the read models that are kept here; how many there were.
     pub(crate) async fn cut(&self) -> i64 {
-        // Connections say which schema is theirs in no view: all of the role's in this database are, but for other tests'.
-        let held = format!(
-            "SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-             WHERE starts_with(n.nspname, '{}') AND l.pid <> pg_backend_pid()",
-            self.config.prefix
-        );
-        self.number(&format!("SELECT count(pg_terminate_backend(pid)) FROM (SELECT DISTINCT pid FROM ({held}) AS held) AS each")).await
+        let name = format!("fleet-manager {}", self.config.prefix);
+        self.number(&format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = current_user AND application_name = '{name}'"
+        ))
+        .await
     }
 }
 

@@ -34,7 +34,7 @@ fn options(config: &PostgresConfig, schema: &str, purpose: For) -> Result<PgConn
         None => place.password(config.password.expose_secret()),
     };
     // Where we are silent for a minute in the middle of a transaction, we are gone, and others wait for our locks.
-    let common = place.application_name("fleet-manager").options([
+    let common = place.application_name(&format!("fleet-manager {}", config.prefix)).options([
         ("search_path", schema.to_owned()),
         ("timezone", "UTC".to_owned()),
         ("statement_timeout", format!("{millis}ms")),

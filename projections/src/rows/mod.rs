@@ -2,6 +2,8 @@
 
 mod copy;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod unnest;
 
 pub(crate) use tables::*;
@@ -64,14 +66,9 @@ impl Table {
     }
 }
 
-/// Cuts rows into as few statements as the sizes allow.
-fn statements<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
-    std::iter::from_fn(move || {
-        let size = ROWS.into_iter().find(|size| *size <= rows.len())?;
-        let (some, rest) = rows.split_at(size);
-        rows = rest;
-        Some(some)
-    })
+/// Rows of the next statement, so that there are as few as the sizes allow.
+fn size(left: usize) -> usize {
+    ROWS.into_iter().find(|size| *size <= left).unwrap_or(1)
 }
 
 /// Adds rows, or puts them in the place of those with their key.
@@ -79,9 +76,10 @@ pub(crate) async fn put(t: &mut Transaction, table: &Table, rows: Vec<Row>) -> R
     let rows = table.in_order(rows);
     match t {
         Transaction::Sqlite(_) => {
-            for some in statements(&rows) {
+            let mut rows = rows.into_iter();
+            while rows.len() > 0 {
                 let mut sql = t.sql(format!("INSERT INTO {} ({}) VALUES ", table.name, Table::list(table.columns)));
-                for (i, row) in some.iter().enumerate() {
+                for (i, row) in rows.by_ref().take(size(rows.len())).enumerate() {
                     tuple(sql.push(if i > 0 { ", " } else { "" }), row);
                 }
                 sql.push(table.conflict());
@@ -125,10 +123,10 @@ pub(crate) async fn remove(t: &mut Transaction, table: &Table, rows: Vec<Row>) -
     Ok(())
 }
 
-fn tuple(sql: &mut Sql, row: &Row) {
+fn tuple(sql: &mut Sql, row: Row) {
     sql.push("(");
-    for (i, value) in row.iter().enumerate() {
-        sql.push(if i > 0 { ", " } else { "" }).bind(value.clone());
+    for (i, value) in row.into_iter().enumerate() {
+        sql.push(if i > 0 { ", " } else { "" }).bind(value);
     }
     sql.push(")");
 }

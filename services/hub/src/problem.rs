@@ -104,3 +104,25 @@ impl From<fleet_projections::Error> for Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-model-unavailable", detail).header("retry-after", "1")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever asks while the database is away is told to ask again, and not that the hub is broken.
+    #[test]
+    fn a_read_model_that_does_not_answer_is_503() {
+        let gone = std::io::Error::new(std::io::ErrorKind::ConnectionReset, "gone");
+        let rows: [(fleet_projections::Error, StatusCode, &str); 4] = [
+            (sqlx::Error::Io(gone).into(), StatusCode::SERVICE_UNAVAILABLE, "read-model-unavailable"),
+            (sqlx::Error::PoolTimedOut.into(), StatusCode::SERVICE_UNAVAILABLE, "read-model-unavailable"),
+            (fleet_projections::Error::Busy, StatusCode::CONFLICT, "generations-busy"),
+            (sqlx::Error::RowNotFound.into(), StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        ];
+        for (error, status, code) in rows {
+            let problem = Problem::from(error);
+            assert_eq!((problem.status(), problem.0.code.as_str()), (status, code));
+            assert_eq!(problem.0.headers.contains_key("retry-after"), status != StatusCode::INTERNAL_SERVER_ERROR);
+        }
+    }
+}
