@@ -87,6 +87,12 @@ impl Error {
         }
     }
 
+    /// Whether a question that failed so may be answered when it is asked again: the database is away, or the generation that was asked
+    /// was dropped by another process a moment ago.
+    pub fn passing(&self) -> bool {
+        self.unavailable() || self.dropped()
+    }
+
     /// Whether the tables are not there: the generation was dropped.
     pub(crate) fn dropped(&self) -> bool {
         let Self::Sql(sqlx::Error::Database(e)) = self else { return false };

@@ -5,6 +5,7 @@ use crate::compare::Difference;
 use crate::control::{Control, Numbers};
 use crate::db::{Db, Error};
 use crate::parked;
+use crate::pauses::Pauses;
 use crate::projector::{Progress, Projector};
 use crate::queries::Reads;
 use crate::shelf::{Shelf, Slot};
@@ -152,17 +153,22 @@ impl Generations {
     /// again what could not be fed while the database was away. For the process that owns it, which has begun the feed.
     pub async fn watch(&self, cancel: CancellationToken) -> Result<(), Error> {
         let mut tick = tokio::time::interval(FOLLOW);
+        let mut pauses = Pauses::new();
         loop {
             tokio::select! {
                 () = cancel.cancelled() => break,
                 _ = tick.tick() => {}
             }
-            let mut shelf = self.shelf.lock().await;
-            match self.look(&mut shelf).await {
+            let looked = self.look(&mut *self.shelf.lock().await).await;
+            match looked {
                 Err(error) if self.store.shared() && error.unavailable() => {
-                    tracing::warn!(%error, "the database of the read models is away; what was read before stands");
+                    tracing::warn!(%error, "which generation serves cannot be looked up; the one that was found last does");
+                    pauses.pause(&cancel).await;
                 }
-                looked => looked?,
+                looked => {
+                    looked?;
+                    pauses = Pauses::new();
+                }
             }
         }
         let mut shelf = self.shelf.lock().await;

@@ -3,7 +3,7 @@
 use crate::db::{Db, Error};
 use crate::fold::{Fold, Known, thaw};
 use crate::pauses::Pauses;
-use crate::sql::Line;
+use crate::sql::{Dialect, Line};
 use crate::write;
 use fleet_fence::{Head, Position};
 use fleet_log::{EventLog, Item, ReadError, ReadFault, Reader, Stored, TopicPartition};
@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Records that one transaction covers.
 const BATCH: usize = 2000;
+/// The same in a rebuild on PostgreSQL, where COPY pays from 5,000 rows on.
+const LARGE_BATCH: usize = 10_000;
 /// How often a projector that stands by looks how far the other one is.
 const LOOK: Duration = Duration::from_millis(100);
 /// How often it asks the log how far that is.
@@ -189,6 +191,8 @@ impl Projector {
         reader: &mut dyn Reader,
         ends: Option<&BTreeMap<u32, u64>>,
     ) -> Result<(), Error> {
+        let large = ends.is_some() && self.db.write.dialect() == Dialect::Postgres;
+        let most = if large { LARGE_BATCH } else { BATCH };
         let mut records = Vec::new();
         let mut next = Some(first);
         let (mut idle, mut failed) = (false, None);
@@ -204,8 +208,8 @@ impl Projector {
                 Err(ReadError { fault: ReadFault::Io(why), .. }) => failed = Some(fleet_log::Error::Io(why)),
                 Err(e) => self.stop(e.at.partition, e.fault.to_string()),
             }
-            next = if records.len() < BATCH && failed.is_none() { reader.next().now_or_never() } else { None };
-            idle = next.is_none() && records.len() < BATCH;
+            next = if records.len() < most && failed.is_none() { reader.next().now_or_never() } else { None };
+            idle = next.is_none() && records.len() < most;
         }
         if !records.is_empty() {
             self.take(records).await?;

@@ -39,6 +39,7 @@ impl Generations {
         let next = Slot::new(number, self.store.open(&self.control, number).await?);
         let mut projector = Projector::new(next.db.clone(), self.log.clone(), self.journal.clone()).await?;
         projector.run_to(&self.ends().await?).await?;
+        next.db.measure().await?;
         let took = started.elapsed();
         // From here on the old one stands still, so that both can be brought to the same position and compared.
         let mut shelf = self.shelf.lock().await;

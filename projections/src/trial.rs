@@ -1,6 +1,5 @@
 //! For tests of this crate: a generation of its own, in a file or in a schema that is dropped at the end.
 
-use crate::control::Control;
 use crate::db::Db;
 use crate::store::Store;
 use crate::{Login, PostgresConfig};
@@ -11,7 +10,6 @@ use uuid::Uuid;
 pub(crate) struct Trial {
     pub(crate) db: Db,
     pub(crate) store: Store,
-    pub(crate) control: Control,
     _folder: Option<TempDir>,
 }
 
@@ -47,18 +45,25 @@ impl Trial {
     async fn open(store: Store, folder: Option<TempDir>) -> Self {
         let control = store.control().await.unwrap();
         let db = store.open(&control, 1).await.unwrap();
-        Self { db, store, control, _folder: folder }
+        Self { db, store, _folder: folder }
     }
+}
 
-    /// Drops what was made.
-    pub(crate) async fn end(self) {
-        if let Store::Postgres(config) = &self.store {
-            self.db.close().await;
-            let mut t = self.control.pool.begin().await.unwrap();
+/// Drops what was made, also where a test failed.
+impl Drop for Trial {
+    fn drop(&mut self) {
+        let Store::Postgres(config) = self.store.clone() else { return };
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let drop = format!("DROP SCHEMA {0}_read_1 CASCADE; DROP SCHEMA {0}_control CASCADE", config.prefix);
-            t.script(drop).await.unwrap();
-            t.commit().await.unwrap();
-        }
+            runtime.block_on(async {
+                let mut t = Store::Postgres(config).control().await.unwrap().pool.begin().await.unwrap();
+                t.script(drop).await.unwrap();
+                t.commit().await.unwrap();
+            });
+        });
+        // A test that failed has said why; what it left, a wipe of the lab takes away.
+        let _ = dropped.join();
     }
 }
 

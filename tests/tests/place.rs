@@ -178,8 +178,12 @@ impl Drop for Schemas {
 
 /// The read models of a place.
 pub(crate) async fn generations(place: &Place, log: Arc<dyn EventLog>) -> Result<Arc<Generations>, Error> {
+    opened(place.store(), log).await
+}
+
+pub(crate) async fn opened(store: Store, log: Arc<dyn EventLog>) -> Result<Arc<Generations>, Error> {
     fleet_tests::crypto();
     let topics = Topics::embedded();
     let journal = (0..topics.partitions).map(|p| topics.at(topics::JOURNAL, p)).collect();
-    Ok(Arc::new(Generations::open(place.store(), log, journal, topics.at(topics::PARKED, 0)).await?))
+    Ok(Arc::new(Generations::open(store, log, journal, topics.at(topics::PARKED, 0)).await?))
 }

@@ -65,6 +65,7 @@ pub(crate) async fn open(config: &PostgresConfig, control: &Control, number: i64
     if found != FORMAT {
         return Err(Error::Format { path: format!("schema {schema}"), found });
     }
+    grant(config, &control.pool, &schema).await?;
     let write = connect(config, &schema, For::Projecting).await?;
     let read = connect(config, &schema, For::Reading).await?;
     Ok(Db { write, read })
@@ -75,13 +76,21 @@ async fn make(config: &PostgresConfig, pool: &Pool, schema: &str) -> Result<(), 
     if t.optional(t.sql("SELECT 1 AS there FROM pg_namespace WHERE nspname = $1").with(schema)).await?.is_some() {
         return t.commit().await;
     }
-    let grant = config.reader.as_ref().map_or_else(String::new, |reader| {
-        let role = reader.user.replace('"', "\"\"");
-        format!("GRANT USAGE ON SCHEMA {schema} TO \"{role}\"; GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO \"{role}\";")
-    });
-    let whole =
-        format!("CREATE SCHEMA {schema}; SET LOCAL search_path = {schema};\n{READ_MODEL}\nINSERT INTO format VALUES ({FORMAT});\n{grant}");
-    t.script(whole).await?;
+    let tables = format!("CREATE SCHEMA {schema}; SET LOCAL search_path = {schema};\n{READ_MODEL}");
+    t.script(format!("{tables}\nINSERT INTO format VALUES ({FORMAT})")).await?;
+    t.commit().await
+}
+
+/// Lets the role that asks questions read a generation. One at a time: two grants at once are an error.
+async fn grant(config: &PostgresConfig, pool: &Pool, schema: &str) -> Result<(), Error> {
+    let Some(reader) = &config.reader else { return Ok(()) };
+    let may = pool.sql("SELECT has_schema_privilege($1, $2, 'USAGE') AS may").with(&reader.user).with(schema);
+    if pool.one(may).await?.truth("may")? {
+        return Ok(());
+    }
+    let role = reader.user.replace('"', "\"\"");
+    let mut t = making(config, pool).await?;
+    t.script(format!("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO \"{role}\"; GRANT USAGE ON SCHEMA {schema} TO \"{role}\"")).await?;
     t.commit().await
 }
 

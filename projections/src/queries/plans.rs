@@ -109,7 +109,6 @@ async fn the_default_orders_sort_nothing_on_postgres() {
     let sort = DeviceRow::sort(None);
     let whole = plan(db, devices::list(db, &DeviceFilter::default(), &sort, Some(&middle(&sort)), 50).unwrap()).await;
     assert!(whole.contains("device_by_name") && whole.contains("device_pkey") && !whole.contains("Seq Scan"), "{whole}");
-    trial.end().await;
 }
 
 /// A batch names up to 500 devices of a site that may have thousands.
@@ -143,7 +142,6 @@ async fn what_is_looked_up_is_found_by_its_key_on_postgres() {
         let plan = plan(db, db.read.sql(sql)).await;
         assert!(plan.contains(index) && sorted(&plan) <= HANDFUL && !plan.contains("Seq Scan"), "{sql}\n{plan}");
     }
-    trial.end().await;
 }
 
 /// What a fleet has few of is found by an index of its own; and by which.
@@ -181,5 +179,4 @@ async fn a_rack_and_a_condition_that_stands_wrong_are_found_by_their_index_on_po
     let Some(trial) = Trial::schema(test).await else { return };
     fleet(&trial.db).await;
     found_by_its_index(&trial.db).await;
-    trial.end().await;
 }

@@ -79,7 +79,8 @@ pub(crate) async fn put(t: &mut Transaction, table: &Table, rows: Vec<Row>) -> R
             let mut rows = rows.into_iter();
             while rows.len() > 0 {
                 let mut sql = t.sql(format!("INSERT INTO {} ({}) VALUES ", table.name, Table::list(table.columns)));
-                for (i, row) in rows.by_ref().take(size(rows.len())).enumerate() {
+                let some = size(rows.len());
+                for (i, row) in rows.by_ref().take(some).enumerate() {
                     tuple(sql.push(if i > 0 { ", " } else { "" }), row);
                 }
                 sql.push(table.conflict());

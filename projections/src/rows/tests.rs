@@ -119,7 +119,6 @@ async fn same(test: &str, rows: usize) {
     for db in [&file.db, &schema.db] {
         assert_eq!(db.read.one(db.read.sql(renamed)).await.unwrap().int("n").unwrap(), 20);
     }
-    schema.end().await;
 }
 
 #[tokio::test]
@@ -153,5 +152,4 @@ async fn a_nul_is_shown_as_what_cannot_be_shown() {
         assert!(row.json("conditions_bad").unwrap().contains('\u{fffd}'));
         assert_eq!(row.words("effects").unwrap(), ["a\u{fffd}b"]);
     }
-    schema.end().await;
 }

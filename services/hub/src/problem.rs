@@ -96,7 +96,7 @@ impl From<fleet_projections::Error> for Problem {
         if let fleet_projections::Error::Busy | fleet_projections::Error::Moved = error {
             return Self::new(StatusCode::CONFLICT, "generations-busy", error.to_string()).header("retry-after", "5");
         }
-        if !error.unavailable() {
+        if !error.passing() {
             return Self::internal(&error);
         }
         tracing::warn!(%error, "the read model does not answer");

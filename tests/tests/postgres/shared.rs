@@ -1,11 +1,11 @@
 //! Several processes on one database: they follow each other's flips, stand by, take over, and count an assertion once.
 
 use super::schemas;
-use crate::place::{Place, generations};
+use crate::place::{Place, generations, opened};
 use crate::rebuild::{cancelled, caught_up, history};
 use crate::world::{World, command, device, drain, until};
 use fleet_fence::Position;
-use fleet_projections::{DeviceFilter, Error, Generations};
+use fleet_projections::{DeviceFilter, Error, Generations, Store};
 use fleet_schemas::Timestamp;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -157,6 +157,10 @@ async fn the_reading_role_reads_generations_and_nothing_else() {
         return;
     };
     let world = World::new().await;
+    // A role that was named later is granted what is there already.
+    let Store::Postgres(mut before) = place.store() else { unreachable!() };
+    before.reader = None;
+    drop(opened(Store::Postgres(before), world.log.clone()).await.unwrap());
     let all = generations(&place, world.log.clone()).await.unwrap();
     assert_eq!(all.reads().borrow().clone().count_devices(&DeviceFilter::default()).await.unwrap(), 0);
     let may = async |what: &str, on: &str| {
