@@ -143,8 +143,9 @@ impl Generations {
 
     /// One that cannot be fed is of no use, and no fault of the one that serves.
     async fn start_beside(&self, shelf: &mut Shelf) {
-        let Some(standby) = shelf.standby.as_mut().filter(|s| s.feed.is_none()) else { return };
+        let Some(standby) = shelf.standby.as_mut().filter(|s| s.feed.is_none() && s.fit) else { return };
         if let Err(error) = self.start(standby).await {
+            standby.fit = error.unavailable();
             tracing::warn!(%error, generation = standby.number, "the generation that does not serve cannot be fed");
         }
     }
@@ -153,6 +154,7 @@ impl Generations {
     /// again what could not be fed while the database was away. For the process that owns it, which has begun the feed.
     pub async fn watch(&self, cancel: CancellationToken) -> Result<(), Error> {
         let mut tick = tokio::time::interval(FOLLOW);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut pauses = Pauses::new();
         loop {
             tokio::select! {
@@ -184,7 +186,7 @@ impl Generations {
         match shelf.follow(&self.store, &self.control).await {
             Ok(false) => {}
             Ok(true) => self.feed_all(shelf).await?,
-            // A newer program let its own serve: what we have is read on, until we are replaced.
+            // Told once; then nothing is followed until control says something else.
             Err(error @ Error::Format { .. }) => {
                 tracing::warn!(%error, "the generation that another process lets serve cannot be read here")
             }
@@ -193,11 +195,15 @@ impl Generations {
         if let Some(standby) = shelf.standby.as_mut().filter(|s| s.feed.as_ref().is_some_and(|(_, task)| task.is_finished()))
             && let Err(error) = standby.pause().await
         {
+            standby.fit = false;
             tracing::error!(%error, generation = standby.number, "the generation that does not serve is no longer fed");
         }
         match &shelf.active.feed {
             Some((_, task)) if task.is_finished() => shelf.active.pause().await,
-            Some(_) => Ok(()),
+            Some(_) => {
+                self.start_beside(shelf).await;
+                Ok(())
+            }
             None if self.feeding.load(Ordering::Relaxed) => self.feed_all(shelf).await,
             None => Err(Error::Unfed),
         }
@@ -308,6 +314,14 @@ impl Generations {
             let (active, fed) = (number == shelf.active.number, slot.feed.as_ref().is_some_and(|(_, task)| !task.is_finished()));
             out.push(Generation { number, active, fed, progress, next: self.standing(&slot.db).await? });
         }
+        // Of another program that runs beside us.
+        out.extend(shelf.unopened.map(|number| Generation {
+            number,
+            active: false,
+            fed: false,
+            progress: Progress::default(),
+            next: BTreeMap::new(),
+        }));
         Ok(out)
     }
 

@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 const BATCH: usize = 2000;
 /// The same in a rebuild on PostgreSQL, where COPY pays from 5,000 rows on.
 const LARGE_BATCH: usize = 10_000;
+/// How long a batch may go on after the process is told to stop.
+const GRACE: Duration = Duration::from_secs(3);
 /// How often a projector that stands by looks how far the other one is.
 const LOOK: Duration = Duration::from_millis(100);
 /// How often it asks the log how far that is.
@@ -92,7 +94,12 @@ impl Projector {
                 item = reader.next() => item,
             };
             self.progress.send_modify(|p| p.idle = false);
-            let error = match self.batch_to(first, reader.as_mut(), None).await {
+            let done = tokio::select! {
+                done = self.batch_to(first, reader.as_mut(), None) => done,
+                // A database that does not answer must not hold up the end of the process; what breaks off was not.
+                () = async { cancel.cancelled().await; tokio::time::sleep(GRACE).await } => return Ok(()),
+            };
+            let error = match done {
                 Ok(()) => {
                     pauses = Pauses::new();
                     continue;

@@ -13,12 +13,14 @@ pub(crate) struct Slot {
     pub(crate) number: i64,
     pub(crate) db: Db,
     pub(crate) progress: watch::Receiver<Progress>,
+    /// Whether it can be fed, as far as is known.
+    pub(crate) fit: bool,
     pub(crate) feed: Option<(CancellationToken, JoinHandle<Result<(), Error>>)>,
 }
 
 impl Slot {
     pub(crate) fn new(number: i64, db: Db) -> Self {
-        Self { number, db, progress: watch::channel(Progress::default()).1, feed: None }
+        Self { number, db, progress: watch::channel(Progress::default()).1, fit: true, feed: None }
     }
 
     pub(crate) fn reads(&self) -> Reads {
@@ -48,6 +50,8 @@ pub(crate) struct Shelf {
     pub(crate) standby: Option<Slot>,
     /// One that stands beside and cannot be opened here: another program's, which runs beside us.
     pub(crate) unopened: Option<i64>,
+    /// What control named, and only a newer program can read: what we have is read on, until we are replaced.
+    foreign: Option<Numbers>,
 }
 
 impl Shelf {
@@ -64,7 +68,7 @@ impl Shelf {
             }
             opened => opened?,
         };
-        let mut shelf = Self { active: Slot::new(numbers.active, db), standby: None, unopened: None };
+        let mut shelf = Self { active: Slot::new(numbers.active, db), standby: None, unopened: None, foreign: None };
         shelf.open_beside(store, control, numbers.standby).await?;
         Ok(shelf)
     }
@@ -97,7 +101,7 @@ impl Shelf {
     /// Opens what another process let serve or stand beside, and lets go of what it took away.
     pub(crate) async fn follow(&mut self, store: &Store, control: &Control) -> Result<bool, Error> {
         let numbers = control.numbers().await?;
-        if !store.shared() || numbers == self.numbers() {
+        if !store.shared() || numbers == self.numbers() || self.foreign == Some(numbers) {
             return Ok(false);
         }
         if numbers.active != self.active.number {
@@ -106,6 +110,7 @@ impl Shelf {
                 other => {
                     let opened = store.open(control, numbers.active).await;
                     self.standby = other;
+                    self.foreign = matches!(opened, Err(Error::Format { .. })).then_some(numbers);
                     Slot::new(numbers.active, opened?)
                 }
             };

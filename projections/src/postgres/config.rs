@@ -52,6 +52,14 @@ impl PostgresConfig {
         }
     }
 
+    /// Whether it could be meant; without asking the database.
+    ///
+    /// # Errors
+    /// [`Error::Setting`], with what is wrong.
+    pub fn check(&self) -> Result<(), Error> {
+        self.place().map(|_| ())
+    }
+
     /// Where it is, without who we are.
     pub(super) fn place(&self) -> Result<PgConnectOptions, Error> {
         let bad = |why: String| Error::Setting(format!("PostgreSQL: {why}"));
@@ -93,7 +101,7 @@ mod tests {
     fn place(url: &str, change: impl FnOnce(&mut PostgresConfig)) -> Result<PgConnectOptions, String> {
         let mut config = PostgresConfig::new(url, SecretString::from("x"));
         change(&mut config);
-        config.place().map_err(|e| e.to_string())
+        config.check().and_then(|()| config.place()).map_err(|e| e.to_string())
     }
 
     #[test]

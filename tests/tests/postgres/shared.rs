@@ -5,7 +5,7 @@ use crate::place::{Place, generations, opened};
 use crate::rebuild::{cancelled, caught_up, history};
 use crate::world::{World, command, device, drain, until};
 use fleet_fence::Position;
-use fleet_projections::{DeviceFilter, Error, Generations, Store};
+use fleet_projections::{DeviceFilter, Error, Generations, Store, Unturned};
 use fleet_schemas::Timestamp;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -110,6 +110,37 @@ async fn a_generation_of_a_newer_format_is_left_alone() {
     let refused = generations(&place, world.log.clone()).await.err();
     assert!(matches!(refused, Some(Error::Format { found: 1000, .. })), "{refused:?}");
     assert!(place.exists(1).await);
+}
+
+/// A newer program lets its own generation serve: an older one that still runs answers on from what it can read, and feeds it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_program_goes_on_until_it_is_replaced() {
+    let Some(place) = Place::schemas("postgres::shared::an_older_program_goes_on_until_it_is_replaced") else { return };
+    let world = World::new().await;
+    let all = generations(&place, world.log.clone()).await.unwrap();
+    all.feed().await.unwrap();
+    let (watching, stop) = watched(&all);
+    let prefix = &schemas(&place).config.prefix;
+    let newer = format!(
+        "CREATE SCHEMA {prefix}_read_2; CREATE TABLE {prefix}_read_2.format (number bigint); INSERT INTO {prefix}_read_2.format VALUES (1000);
+         UPDATE {prefix}_control.generation SET active = 2, standby = 1, last = 2"
+    );
+    schemas(&place).run(&newer).await;
+    // Whoever looks first is told; after that it is known.
+    until(|| async {
+        match all.flip().await {
+            Err(Unturned::None(..)) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    assert!(all.drop_standby().await.is_ok_and(|dropped| dropped.is_none()), "what it cannot read it does not drop");
+    history(&world).await;
+    caught_up(&all, &world).await;
+    assert_eq!(all.reads().borrow().generation(), 1);
+    assert!(place.exists(1).await && place.exists(2).await && !watching.is_finished());
+    stop.cancel();
+    watching.await.unwrap().unwrap();
 }
 
 crate::place::both! {
