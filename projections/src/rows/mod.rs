@@ -9,7 +9,7 @@ mod unnest;
 pub(crate) use tables::*;
 
 use crate::db::Error;
-use crate::sql::{Kind, Sql, Transaction, Value};
+use crate::sql::{Dialect, Kind, Sql, Transaction, Value};
 
 /// A table, or the part of it that some statement writes.
 #[derive(Debug)]
@@ -26,6 +26,10 @@ pub(crate) struct Table {
 /// A row, in the table's order of columns.
 pub(crate) type Row = Vec<Value>;
 
+/// Bytes of a text that stands in an index of PostgreSQL, of which a row has 2,704 for all its columns.
+const LONGEST: usize = 800;
+/// Columns in an index whose texts are others' words, of any length. Ids of streams are bounded where they are made.
+const CLIPPED: [&str; 8] = ["name", "site", "phase", "rack", "type", "subject", "status", "item"];
 /// Rows that one statement of SQLite carries, the most first: so few sizes that each is parsed once and kept.
 const ROWS: [usize; 4] = [64, 16, 4, 1];
 /// Rows that one statement of PostgreSQL carries.
@@ -54,8 +58,23 @@ impl Table {
         format!(" ON CONFLICT ({}) DO UPDATE SET {}", Self::list(self.keys()), set.join(", "))
     }
 
+    /// Cuts a text that no index of PostgreSQL would take: whoever gives a thing such a name must not hold up the projector for ever.
+    fn clip(&self, row: &mut Row) {
+        for ((name, _), value) in self.columns.iter().zip(row) {
+            if let Value::Text(text) = value
+                && text.len() > LONGEST
+                && CLIPPED.contains(name)
+            {
+                text.truncate(text.floor_char_boundary(LONGEST));
+            }
+        }
+    }
+
     /// One row of each key, the last of the batch, in key order: batches that meet cannot lock each other out, and a page is visited once.
-    fn in_order(&self, mut rows: Vec<Row>) -> Vec<Row> {
+    fn in_order(&self, mut rows: Vec<Row>, dialect: Dialect) -> Vec<Row> {
+        if dialect == Dialect::Postgres {
+            rows.iter_mut().for_each(|row| self.clip(row));
+        }
         if !self.adds {
             rows.sort_by(|a, b| a[..self.key].cmp(&b[..self.key]));
             rows.reverse();
@@ -73,7 +92,7 @@ fn size(left: usize) -> usize {
 
 /// Adds rows, or puts them in the place of those with their key.
 pub(crate) async fn put(t: &mut Transaction, table: &Table, rows: Vec<Row>) -> Result<(), Error> {
-    let rows = table.in_order(rows);
+    let rows = table.in_order(rows, t.dialect());
     match t {
         Transaction::Sqlite(_) => {
             let mut rows = rows.into_iter();
@@ -95,7 +114,7 @@ pub(crate) async fn put(t: &mut Transaction, table: &Table, rows: Vec<Row>) -> R
 
 /// Changes rows that are there; a row's key says which.
 pub(crate) async fn change(t: &mut Transaction, table: &Table, rows: Vec<Row>) -> Result<(), Error> {
-    let rows = table.in_order(rows);
+    let rows = table.in_order(rows, t.dialect());
     if let Transaction::Postgres { .. } = t {
         return unnest::change(t, table, rows).await;
     }
@@ -112,7 +131,7 @@ pub(crate) async fn change(t: &mut Transaction, table: &Table, rows: Vec<Row>) -
 
 /// Takes rows away by their key.
 pub(crate) async fn remove(t: &mut Transaction, table: &Table, rows: Vec<Row>) -> Result<(), Error> {
-    let rows = table.in_order(rows);
+    let rows = table.in_order(rows, t.dialect());
     if let Transaction::Postgres { .. } = t {
         return unnest::remove(t, table, rows).await;
     }

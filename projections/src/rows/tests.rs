@@ -131,6 +131,32 @@ async fn a_batch_that_is_copied_is_the_same_in_both_databases() {
     same("rows::tests::a_batch_that_is_copied_is_the_same_in_both_databases", COPY + COPIED).await;
 }
 
+/// Nor does the length of a name, of which an index takes so much and no more.
+#[tokio::test]
+async fn a_name_longer_than_an_index_takes_is_cut() {
+    let Some(schema) = Trial::schema("rows::tests::a_name_longer_than_an_index_takes_is_cut").await else { return };
+    // No compression helps.
+    let long: String = (0..200).map(|i| format!("{}é", id(i))).collect();
+    for rows in [2, COPY] {
+        let (mut devices, mut conditions) = (devices(rows), conditions(rows));
+        for column in [1, 2, 4, 8] {
+            devices[0][column] = long.as_str().into();
+        }
+        // Two that are one when they are cut.
+        for (row, tail) in [(0, "a"), (1, "b")] {
+            conditions[row][1] = "A".into();
+            conditions[row][2] = format!("{long}{tail}").into();
+        }
+        let mut t = schema.db.write.begin().await.unwrap();
+        put(&mut t, &DEVICE, devices).await.unwrap();
+        put(&mut t, &CONDITION, conditions).await.unwrap();
+        t.commit().await.unwrap();
+    }
+    let row = schema.db.read.one(schema.db.read.sql("SELECT name FROM device WHERE id = $1").with(id(0))).await.unwrap();
+    let name = row.text("name").unwrap();
+    assert!(long.starts_with(&name) && (LONGEST - 1..=LONGEST).contains(&name.len()), "{} bytes", name.len());
+}
+
 /// What an outside system puts into a name does not hold up the projector.
 #[tokio::test]
 async fn a_nul_is_shown_as_what_cannot_be_shown() {

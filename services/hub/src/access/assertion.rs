@@ -10,6 +10,9 @@ const LIFE: u64 = 60;
 /// How far clocks may differ, seconds.
 const LEEWAY: u64 = 30;
 
+/// Bytes of a `jti`: it is kept in an index.
+const LONGEST_JTI: usize = 512;
+
 #[derive(Deserialize)]
 struct Claims {
     iss: String,
@@ -76,6 +79,9 @@ fn checked<'c>(clients: &'c Clients, issuer: &str, token_url: &str, assertion: &
     }
     if claims.iss != claims.sub {
         return Err("iss and sub must both be the client id".into());
+    }
+    if claims.jti.len() > LONGEST_JTI {
+        return Err(format!("jti has more than {LONGEST_JTI} bytes"));
     }
     if claims.exp > now + LIFE + LEEWAY {
         return Err(format!("exp lies more than {LIFE} s ahead"));
