@@ -1,8 +1,9 @@
 //! Several hubs on one Kafka, each a process of its own with its own folder, as they stand behind a load balancer in production: they share
 //! roster, sites, the issuer's keys and the vault's master key.
 
-use crate::pair::{self, World, hub_toml, log_toml, satellite_toml};
-use crate::{Api, Rhythm, binary, free_port};
+use crate::configured::{hub_toml, log_toml, satellite_toml};
+use crate::pair::{self, World};
+use crate::{Api, Database, Rhythm, binary, free_port};
 use anyhow::{Context, bail};
 use fleet_hub::access::{Issuer, SCOPES, generate_key};
 use fleet_journal::Topics;
@@ -34,8 +35,9 @@ struct One {
 }
 
 impl Fleet {
-    /// Writes the configurations of `count` hubs and one satellite, makes the topics, and starts nothing.
-    pub fn prepare(folder: &Path, world: &World, count: usize, kafka: kafka::Options) -> anyhow::Result<Self> {
+    /// Writes the configurations of `count` hubs and one satellite, makes the topics, and starts nothing. Without a database each hub has
+    /// read models and positions of its own.
+    pub fn prepare(folder: &Path, world: &World, count: usize, kafka: kafka::Options, database: Option<&Database>) -> anyhow::Result<Self> {
         crate::crypto();
         std::fs::create_dir_all(folder.join("keys"))?;
         std::fs::create_dir_all(folder.join("satellite"))?;
@@ -47,7 +49,8 @@ impl Fleet {
         std::fs::write(folder.join("values.yaml"), fleet.roster(world)?)?;
         for hub in &fleet.hubs {
             std::fs::create_dir_all(folder.join(&hub.name))?;
-            std::fs::write(folder.join(&hub.name).join("hub.toml"), fleet.hub(hub, world)?)?;
+            let postgres = database.map(|d| d.toml(&folder.join("keys"))).transpose()?.unwrap_or_default();
+            std::fs::write(folder.join(&hub.name).join("hub.toml"), format!("{}{postgres}", fleet.hub(hub, world)?))?;
         }
         let satellite = satellite_toml(world, Rhythm::QUICK, &fleet.hubs[0].url)?;
         std::fs::write(folder.join("satellite/satellite.toml"), satellite.replace("[hub]\n", &format!("[hub]\nissuer = \"{ISSUER}\"\n")))?;

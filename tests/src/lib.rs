@@ -5,6 +5,8 @@
 
 mod api;
 mod brokers;
+mod configured;
+mod database;
 mod downstream;
 mod fleet;
 pub mod labs;
@@ -17,9 +19,11 @@ mod waiting;
 
 pub use api::{Answer, Api, ask_token, assertion, encoded};
 pub use brokers::{Brokers, PASSWORD};
+pub use configured::{kafka_options, log_toml};
+pub use database::Database;
 pub use downstream::Consumer;
 pub use fleet::Fleet;
-pub use pair::{Pair, Place, Rhythm, World, free_port, kafka_options, log_toml};
+pub use pair::{Pair, Place, Rhythm, World, free_port};
 pub use running::{Running, binary};
 pub use simulated::configure;
 pub use waiting::{until, until_within};

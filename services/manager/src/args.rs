@@ -29,6 +29,9 @@ pub enum Command {
     Topics(TopicsCommand),
     /// The agents of a site, which hand over to a hub.
     Satellite(SatelliteArgs),
+    /// What is published to other teams.
+    #[command(subcommand)]
+    Publisher(PublisherCommand),
     /// The schemas of what is published to other teams.
     #[command(subcommand)]
     Schemas(SchemasCommand),
@@ -111,6 +114,18 @@ impl Role {
     pub fn all() -> BTreeSet<Self> {
         Self::value_variants().iter().copied().collect()
     }
+}
+
+/// `publisher …`.
+#[derive(Subcommand)]
+pub enum PublisherCommand {
+    /// Begin at the first record of the journal again, where positions were lost. What is published again has the same fleet_seq: readers
+    /// drop what they have. The hubs take it up when they start, or lead a partition anew.
+    Restart {
+        /// The hub's configuration file.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
 }
 
 /// `schemas …`.

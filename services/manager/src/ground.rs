@@ -5,11 +5,12 @@ use crate::configuration::{Log, hub::Configuration};
 use crate::embedded;
 use crate::folder::Folder;
 use anyhow::{Context, bail};
+use fleet_fence::Position;
 use fleet_hub::Frame;
 use fleet_journal::{Hubs, Topics, journal_of};
 use fleet_log::kafka::{Change, KafkaLog};
 use fleet_log::{EventLog, sqlite::SqliteLog};
-use fleet_projections::Store;
+use fleet_projections::{Follower, Store};
 use fleet_schemas::topics as names;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -194,5 +195,23 @@ pub async fn topics(file: &std::path::Path, apply: bool, anew: bool) -> anyhow::
     }
     let journal = fleet_journal::found(&kafka, &Topics::kafka(), fleet_journal::Clock::now(&fleet_journal::SystemClock)).await?;
     crate::print::lines(&format!("journal {journal} stands in {} partitions", Topics::kafka().partitions));
+    Ok(())
+}
+
+/// `publisher restart`: every position back to the beginning.
+pub async fn restart_publisher(file: &std::path::Path) -> anyhow::Result<()> {
+    let configuration = Configuration::read(file)?;
+    configuration.log.as_ref().context("this configuration has no [log]: nothing is published")?;
+    let folder = Folder::open(&configuration.data)?;
+    let (log, topics) = read_only(None, Some(file)).await?;
+    let generations = embedded::open_generations(store(&configuration, &folder)?, log, &topics).await?;
+    let known = generations.control().positions(Follower::Publisher).await?;
+    for partition in 0..topics.partitions {
+        let before = known.get(&partition).map_or(0, |p| p.next);
+        if !generations.control().move_on(Follower::Publisher, partition, before, &Position::START).await? {
+            bail!("partition {partition}: a hub moved it on at the same time; say it again");
+        }
+    }
+    crate::print::lines(&format!("{} partitions are published from their first record again", topics.partitions));
     Ok(())
 }

@@ -22,7 +22,9 @@ mod vault;
 mod webhooks;
 mod world;
 
-use args::{Args, Command, ConfigCommand, ProjectionsCommand, SatelliteCommand, SchemasCommand, TopicsCommand, VaultCommand};
+use args::{
+    Args, Command, ConfigCommand, ProjectionsCommand, PublisherCommand, SatelliteCommand, SchemasCommand, TopicsCommand, VaultCommand,
+};
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -80,6 +82,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Schemas(SchemasCommand::Check { config }) => schemas::check(config.as_deref()).await,
         Command::Schemas(SchemasCommand::Register { config }) => schemas::register(&config).await.map(|()| ExitCode::SUCCESS),
+        Command::Publisher(PublisherCommand::Restart { config }) => ground::restart_publisher(&config).await.map(|()| ExitCode::SUCCESS),
         Command::Replay(args) => replay::run(args).await,
         Command::Projections(ProjectionsCommand::List { of }) => projections::list(&of).await.map(|()| ExitCode::SUCCESS),
         Command::Projections(ProjectionsCommand::Rebuild { of, flip_anyway }) => projections::rebuild(&of, flip_anyway).await,

@@ -1,6 +1,6 @@
 //! What is done to hubs and brokers, and when.
 
-use fleet_tests::{Brokers, Fleet};
+use fleet_tests::{Brokers, Database, Fleet};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant, SystemTime};
@@ -18,12 +18,12 @@ pub struct Harm {
     pub at: i64,
 }
 
-const KINDS: [&str; 6] = ["kill hub", "pause hub", "stop hub", "kill broker", "pause broker", "below min.insync"];
+const KINDS: [&str; 7] = ["kill hub", "pause hub", "stop hub", "kill broker", "pause broker", "kill postgres", "below min.insync"];
 /// How long fewer brokers are there than a record needs.
 const BELOW: Duration = Duration::from_secs(30);
 
 /// Harms for `span`; afterwards everything runs.
-pub async fn harm(fleet: &mut Fleet, brokers: &mut Brokers, span: Duration, rng: &mut ChaCha8Rng) -> Vec<Harm> {
+pub async fn harm(fleet: &mut Fleet, brokers: &mut Brokers, database: &Database, span: Duration, rng: &mut ChaCha8Rng) -> Vec<Harm> {
     let (started, mut harms) = (Instant::now(), Vec::new());
     // What it does undisturbed, for comparison.
     tokio::time::sleep(EVERY).await;
@@ -40,7 +40,7 @@ pub async fn harm(fleet: &mut Fleet, brokers: &mut Brokers, span: Duration, rng:
         let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as i64;
         println!("{:>4.0} s: {what} {whom}", started.elapsed().as_secs_f64());
         harms.push(Harm { what, at });
-        one(fleet, brokers, what, whom, Duration::from_millis(rng.random_range(500..3000))).await;
+        one(fleet, brokers, database, what, whom, Duration::from_millis(rng.random_range(500..3000))).await;
         tokio::time::sleep(EVERY.saturating_sub(begun.elapsed())).await;
         // As whoever runs it would: one that ended by itself is started again.
         (0..fleet.count()).for_each(|nth| fleet.launch(nth).unwrap());
@@ -51,7 +51,7 @@ pub async fn harm(fleet: &mut Fleet, brokers: &mut Brokers, span: Duration, rng:
     harms
 }
 
-async fn one(fleet: &mut Fleet, brokers: &mut Brokers, what: &str, whom: usize, away: Duration) {
+async fn one(fleet: &mut Fleet, brokers: &mut Brokers, database: &Database, what: &str, whom: usize, away: Duration) {
     match what {
         "kill hub" => {
             fleet.signal(whom, "KILL").unwrap();
@@ -72,6 +72,11 @@ async fn one(fleet: &mut Fleet, brokers: &mut Brokers, what: &str, whom: usize, 
             brokers.signal(whom, "KILL").unwrap();
             tokio::time::sleep(away).await;
             tokio::task::block_in_place(|| brokers.mend()).unwrap();
+        }
+        "kill postgres" => {
+            database.kill().unwrap();
+            tokio::time::sleep(away).await;
+            tokio::task::block_in_place(|| database.mend()).unwrap();
         }
         "below min.insync" => {
             for other in (0..brokers.count()).filter(|b| *b != whom) {

@@ -1,4 +1,4 @@
-//! `make chaos`: two hubs and three brokers under load, and every ten seconds something is killed, paused or stopped. Afterwards
+//! `make chaos`: two hubs, three brokers and a PostgreSQL under load, and every ten seconds something is killed, paused or stopped. Afterwards
 //! everything is counted: what was acknowledged, what the journal holds, what each read model says.
 //!
 //! `FM_CHAOS_SECONDS` (120), `FM_CHAOS_RATE` (observations a second, 600), `FM_SEED`.
@@ -10,7 +10,7 @@ mod harm;
 mod load;
 
 use fleet_schemas::DeviceId;
-use fleet_tests::{Brokers, Consumer, Fleet, World, crypto, seed, until_within};
+use fleet_tests::{Brokers, Consumer, Database, Fleet, World, crypto, seed, until_within};
 use load::Load;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -32,8 +32,9 @@ async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_i
     let (folder, options) = (TempDir::new().unwrap(), fleet_sim::Options { sites: 1, devices: DEVICES, seed: 1, people: false, pace: 1.0 });
     let sim = fleet_sim::start(options).await.unwrap();
     let world = World::simulated(&sim, folder.path()).unwrap();
+    let database = Database::start().unwrap();
     let mut brokers = Brokers::start(folder.path(), 3, "").unwrap();
-    let mut fleet = Fleet::prepare(folder.path(), &world, HUBS, brokers.options()).unwrap();
+    let mut fleet = Fleet::prepare(folder.path(), &world, HUBS, brokers.options(), Some(&database)).unwrap();
     for hub in 0..HUBS {
         fleet.start(hub).await.unwrap();
     }
@@ -41,7 +42,7 @@ async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_i
     let devices: Vec<_> = sim.world.devices().iter().map(|d| DeviceId::from_netbox("sim", d.id as i64).to_string()).collect();
     let load = Load::start(&fleet, &world.places[0].name, devices, setting("FM_CHAOS_RATE", 600));
     let span = Duration::from_secs(setting("FM_CHAOS_SECONDS", 120));
-    let harms = harm::harm(&mut fleet, &mut brokers, span, &mut rng).await;
+    let harms = harm::harm(&mut fleet, &mut brokers, &database, span, &mut rng).await;
     let done = load.settle(&fleet).await;
     // While both still publish: what others see is complete and in order.
     let table = folder.path().join("table.sqlite");

@@ -56,7 +56,7 @@ async fn schemas_are_checked_registered_and_stand_in_the_frame() {
     let sim = fleet_sim::start(fleet_sim::Options { sites: 1, devices: 4, seed: 1, people: false, pace: 1.0 }).await.unwrap();
     let world = World::simulated(&sim, folder.path()).unwrap();
     let brokers = Brokers::start(folder.path(), 1, "").unwrap();
-    let mut fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options()).unwrap();
+    let mut fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options(), None).unwrap();
     let file = folder.path().join("hub-0/hub.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{text}registry = \"{}\"\n", registry.url())).unwrap();

@@ -13,7 +13,7 @@ async fn a_hub_without_brokers_serves_reads_and_stops_within_ten_seconds() {
     let sim = fleet_sim::start(options).await.unwrap();
     let world = World::simulated(&sim, folder.path()).unwrap();
     let brokers = Brokers::start(folder.path(), 1, "").unwrap();
-    let mut fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options()).unwrap();
+    let mut fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options(), None).unwrap();
     fleet.start(0).await.unwrap();
     let api = fleet.operator(0).unwrap();
     brokers.signal(0, "KILL").unwrap();

@@ -14,7 +14,7 @@ async fn what_is_missing_or_differs_is_named_and_mended_or_refused() {
     let sim = fleet_sim::start(options).await.unwrap();
     let world = World::simulated(&sim, folder.path()).unwrap();
     let brokers = Brokers::start(folder.path(), 1, "").unwrap();
-    let fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options()).unwrap();
+    let fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options(), None).unwrap();
     let says = |args: &[&str]| fleet.manager(0, args).map_or_else(|e| e.to_string(), |text| text);
     assert!(says(&["topics", "plan", "--config", "hub.toml"]).contains("all as they must be"));
     // Another fleet's prefix: nothing is there.

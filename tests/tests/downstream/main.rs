@@ -20,7 +20,7 @@ async fn a_table_from_the_public_topics_equals_the_api_and_lacks_nothing() {
     let (folder, sim) = (TempDir::new().unwrap(), fleet_sim::start(options).await.unwrap());
     let world = World::simulated(&sim, folder.path()).unwrap();
     let brokers = Brokers::start(folder.path(), 1, "").unwrap();
-    let mut fleet = Fleet::prepare(folder.path(), &world, 2, brokers.options()).unwrap();
+    let mut fleet = Fleet::prepare(folder.path(), &world, 2, brokers.options(), None).unwrap();
     fleet.start(0).await.unwrap();
     fleet.start(1).await.unwrap();
     fleet.start_satellite().await.unwrap();

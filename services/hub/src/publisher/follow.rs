@@ -54,28 +54,42 @@ async fn over(turns: &mut watch::Receiver<Arc<Turns>>, partition: u32) {
 /// Why following ends.
 enum End {
     Cancelled,
+    /// The log or the store of positions does not answer: it is begun again.
+    Away(String),
     /// Nothing further of this partition may be believed, or published.
     Stopped(String),
 }
 
 async fn run(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<(), Error> {
-    let end = match Follower::begin(publisher, partition, cancel.clone()).await {
-        Ok(mut follower) => {
-            let end = follower.for_ever().await;
-            // What is lost here is published again, and dropped by whoever has it.
-            if let Err(error) = follower.store().await {
-                tracing::warn!(partition, %error, "the publisher's position was not written");
+    loop {
+        let end = match Follower::begin(publisher.clone(), partition, cancel.clone()).await {
+            Ok(mut follower) => {
+                let end = follower.for_ever().await;
+                // What is lost here is published again, and dropped by whoever has it.
+                if let Err(error) = follower.store().await {
+                    tracing::warn!(partition, %error, "the publisher's position was not written");
+                }
+                end
             }
-            end
+            Err(end) => end,
+        };
+        match end {
+            End::Cancelled => return Ok(()),
+            End::Away(why) => {
+                tracing::warn!(partition, why, "publishing begins again");
+                tokio::select! {
+                    () = cancel.cancelled() => return Ok(()),
+                    () = tokio::time::sleep(Duration::from_secs(1)) => {}
+                }
+            }
+            End::Stopped(why) => {
+                tracing::error!(partition, why, "the publisher stopped at this partition; a person must look");
+                metrics::gauge!("fm_publisher_stopped", "partition" => partition.to_string()).set(1.0);
+                cancel.cancelled().await;
+                return Ok(());
+            }
         }
-        Err(end) => end,
-    };
-    if let End::Stopped(why) = end {
-        tracing::error!(partition, why, "the publisher stopped at this partition; a person must look");
-        metrics::gauge!("fm_publisher_stopped", "partition" => partition.to_string()).set(1.0);
-        cancel.cancelled().await;
     }
-    Ok(())
 }
 
 struct Follower {
@@ -87,6 +101,8 @@ struct Follower {
     watched: Option<Box<dyn Reader>>,
     /// Devices whose state is to be told.
     due: BTreeSet<DeviceId>,
+    /// Up to here the log has everything that the journal means: what may be stored.
+    published: Position,
     stored: u64,
     stored_at: Instant,
     cancel: CancellationToken,
@@ -95,12 +111,13 @@ struct Follower {
 impl Follower {
     /// Reads the past, so that it can be counted on from there.
     async fn begin(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<Self, End> {
-        let failed = |e: Error| End::Stopped(e.to_string());
+        let failed = |e: Error| End::Away(e.to_string());
         let stored = publisher.positions.load().await.map_err(failed)?.remove(&partition);
         if stored.is_none() && !untouched(&publisher, partition).await.map_err(failed)? {
             return Err(End::Stopped(
-                "the position is lost, and the public topics have records: `fleet-manager publisher restart` publishes all of it again, \
-                 and readers drop what they have by fleet_seq"
+                "the position is lost, and the public topics have records: either another hub published, and keeps its positions in a file of its \
+                 own (hubs that share a log share [postgres]), or `fleet-manager publisher restart` publishes all of it again, and readers \
+                 drop what they have by fleet_seq"
                     .into(),
             ));
         }
@@ -109,10 +126,11 @@ impl Follower {
         let watched = watched(&publisher, partition).await.map_err(failed)?;
         let reader = log.read(&[(at, 0)]);
         let (fold, due, stored_at) = (Fold::new(), BTreeSet::new(), Instant::now());
-        let mut follower = Self { publisher, partition, fold, reader, watched, due, stored: 0, stored_at, cancel };
+        let mut follower =
+            Self { publisher, partition, fold, reader, watched, due, published: Position::START, stored: 0, stored_at, cancel };
         if let Some(position) = stored {
             follower.past(&position).await?;
-            follower.stored = position.next;
+            (follower.stored, follower.published) = (position.next, position);
         }
         Ok(follower)
     }
@@ -152,7 +170,7 @@ impl Follower {
 
     async fn for_ever(&mut self) -> End {
         loop {
-            let late = self.stored < self.fold.position.next;
+            let late = self.stored < self.published.next;
             let round = tokio::select! {
                 () = self.cancel.cancelled() => return End::Cancelled,
                 read = self.reader.next() => self.batch(read).await,
@@ -173,7 +191,7 @@ impl Follower {
     /// Takes `first` and what is there behind it, and publishes what it means.
     async fn batch(&mut self, first: Result<Item, ReadError>) -> Result<(), End> {
         let (mut next, mut out) = (Some(first), Vec::new());
-        for _ in 0..BATCH {
+        for taken in 1..=BATCH {
             match next {
                 Some(Ok(Item::Record(stored))) => {
                     let Meant { out: some, device } = self.fold.take(&stored).map_err(End::Stopped)?;
@@ -187,10 +205,13 @@ impl Follower {
                 }
                 None => break,
             }
-            next = self.reader.next().now_or_never();
+            // What is taken is heeded: none is taken that the next round would not see.
+            next = if taken < BATCH { self.reader.next().now_or_never() } else { None };
         }
         self.put(out).await?;
-        self.states().await
+        self.states().await?;
+        self.published = self.fold.position.clone();
+        Ok(())
     }
 
     /// The states that are due, as the partition's own loop has them: the journal as far as we have read it, or further.
@@ -236,7 +257,7 @@ impl Follower {
             Err(error) => {
                 tracing::warn!(partition = self.partition, %error, "reading the state topic is tried again");
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                self.watched = watched(&self.publisher, self.partition).await.map_err(|e| End::Stopped(e.to_string()))?;
+                self.watched = watched(&self.publisher, self.partition).await.map_err(|e| End::Away(e.to_string()))?;
                 Ok(())
             }
         }
@@ -273,11 +294,11 @@ impl Follower {
     }
 
     async fn store(&mut self) -> Result<(), Error> {
-        if self.stored == self.fold.position.next {
+        if self.stored == self.published.next {
             return Ok(());
         }
         self.stored_at = Instant::now();
-        let position = self.fold.position.clone();
+        let position = self.published.clone();
         if self.publisher.positions.store(self.partition, self.stored, position.clone()).await? {
             self.stored = position.next;
             return Ok(());

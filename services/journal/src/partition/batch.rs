@@ -7,8 +7,8 @@ use fleet_fence::Head;
 use fleet_lifecycle::Entity;
 use fleet_log::Record;
 use fleet_schemas::{
-    Actor, BootId, Cause, CommandId, Decision, DecisionId, Event, Hash, Inputs, JournalRecord, Outcome, Progress, StreamId, Timestamp,
-    encode,
+    Actor, BootId, Cause, CommandId, Decision, DecisionId, Event, Hash, Inputs, JournalRecord, Outcome, OutcomeKind, Progress, StreamId,
+    Timestamp, encode,
 };
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -57,6 +57,23 @@ pub(crate) struct Batch {
     asked: HashMap<CommandId, Hash>,
     /// Reactions handled in this batch: the highest by the stream that reacts and the one that it reacts to.
     reacted: HashMap<(StreamId, StreamId), (u64, u32)>,
+}
+
+impl Draft {
+    /// The rejection of what does not fit a record.
+    pub(crate) fn too_large(stream: StreamId, cause: Cause, actor: Actor, why: String, received_at: Timestamp) -> Self {
+        let outcome = Outcome {
+            kind: OutcomeKind::Rejected,
+            code: "too-large".into(),
+            guard: "size".into(),
+            expected: "a decision that fits a record".into(),
+            seen: why,
+            helps: "the input is parked; report it with its text".into(),
+        };
+        let (reason, trace_id, events) = (String::new(), String::new(), Events::default());
+        let (occurred_at, observed_at, received_at) = (None, None, Some(received_at));
+        Self { stream, cause, actor, reason, trace_id, outcome, events, occurred_at, observed_at, received_at }
+    }
 }
 
 impl Batch {

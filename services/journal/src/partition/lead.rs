@@ -236,17 +236,7 @@ impl<'a> Lead<'a> {
         if let Err(why) = batch.push(&self.tail.ledger, draft, &self.passed) {
             park(self.desk, input, &why).await?;
             if cause.command.is_some() {
-                let outcome = fleet_schemas::Outcome {
-                    kind: fleet_schemas::OutcomeKind::Rejected,
-                    code: "too-large".into(),
-                    guard: "size".into(),
-                    expected: "a decision that fits a record".into(),
-                    seen: why,
-                    helps: "the input is parked; report it with its text".into(),
-                };
-                let (occurred_at, observed_at, received_at) = (None, None, Some(Timestamp(input.appended_at)));
-                let (reason, trace_id, events) = (String::new(), String::new(), batch::Events::default());
-                let small = batch::Draft { stream, cause, actor, reason, trace_id, outcome, events, occurred_at, observed_at, received_at };
+                let small = batch::Draft::too_large(stream, cause, actor, why, Timestamp(input.appended_at));
                 if let Err(why) = batch.push(&self.tail.ledger, small, &self.passed) {
                     tracing::error!(why, "a rejection could not be recorded");
                 }

@@ -44,7 +44,7 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let stored = position.as_ref().map_or(0, |p| p.next);
     let position = match position {
-        Some(position) if fits(&config, partition, &position).await? => position,
+        Some(position) if fits_in_time(&config, partition, &position, &cancel).await => position,
         Some(_) => {
             tracing::warn!(
                 partition,
@@ -66,6 +66,23 @@ pub(super) async fn run(
         tracing::warn!(partition, %error, "the reactor's position was not written");
     }
     Ok(())
+}
+
+/// The same, asked until the log answers; true where this ends first.
+async fn fits_in_time(config: &Config, partition: u32, position: &Position, cancel: &CancellationToken) -> bool {
+    loop {
+        let asked = tokio::select! {
+            () = cancel.cancelled() => return true,
+            asked = fits(config, partition, position) => asked,
+        };
+        match asked {
+            Ok(fits) => return fits,
+            Err(error) => {
+                tracing::warn!(partition, %error, "whether the reactor's position fits is asked again");
+                tokio::time::sleep(jitter(Duration::from_secs(1))).await;
+            }
+        }
+    }
 }
 
 /// Whether the record before the position is the one that was read then.

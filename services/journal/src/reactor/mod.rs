@@ -11,7 +11,7 @@ mod follow;
 use crate::{Config, Journal, Turns};
 use fleet_fence::Position;
 use fleet_log::{Error, Fut};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +34,9 @@ impl Journal {
     }
 }
 
+/// Between two questions for a position.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Follows a partition whenever it is this hub's turn, from where the last one wrote that it was.
 async fn in_turn(
     config: Config,
@@ -48,7 +51,16 @@ async fn in_turn(
             // A hub that is alone has no leases, and its turn never ends.
             Ok(_) = turns.wait_for(|t| t.mine.contains(&partition)) => {}
         }
-        let position = positions.load().await?.remove(&partition);
+        let position = match positions.load().await {
+            Ok(mut all) => all.remove(&partition),
+            Err(error) => {
+                tracing::warn!(partition, %error, "the reactor's position is asked for again");
+                tokio::select! {
+                    () = cancel.cancelled() => return Ok(()),
+                    () = tokio::time::sleep(AGAIN) => continue,
+                }
+            }
+        };
         let turn = cancel.child_token();
         let ended = async {
             if turns.wait_for(|t| !t.mine.contains(&partition)).await.is_err() {

@@ -1,0 +1,67 @@
+//! A PostgreSQL of a test's own, by `tests/labs/postgres.sh`: it can be killed and started again. Installing it needs root once.
+
+use crate::free_port;
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A server in a folder; both go with the value.
+pub struct Database {
+    home: PathBuf,
+    port: u16,
+}
+
+impl Database {
+    /// Starts it on a free port.
+    pub fn start() -> anyhow::Result<Self> {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        // Whom it runs as has to get there: a temporary folder of ours is no place for it.
+        let root = std::fs::metadata("/proc/self").map(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)?;
+        let base = if root { PathBuf::from("/var/lib/fleet-labs") } else { std::env::temp_dir() };
+        let home = base.join(format!("test-{}-{}", std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed)));
+        let database = Self { home, port: free_port() };
+        database.script("up")?;
+        Ok(database)
+    }
+
+    fn script(&self, what: &str) -> anyhow::Result<()> {
+        let mut command = Command::new("bash");
+        command.arg(crate::repository("tests/labs/postgres.sh")).arg(what).stdin(Stdio::null());
+        let done = command.env("POSTGRES_LAB_HOME", &self.home).env("POSTGRES_LAB_PORT", self.port.to_string()).output()?;
+        if done.status.success() { Ok(()) } else { bail!("postgres.sh {what}: {}", String::from_utf8_lossy(&done.stderr)) }
+    }
+
+    /// Ends it as a power cut would, and waits until nobody of it is left.
+    pub fn kill(&self) -> anyhow::Result<()> {
+        let file = self.home.join("data/postmaster.pid");
+        let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        Command::new("kill").args(["-KILL", text.lines().next().unwrap_or_default()]).status()?;
+        Ok(())
+    }
+
+    /// Starts it again.
+    pub fn mend(&self) -> anyhow::Result<()> {
+        self.script("up")
+    }
+
+    /// `[postgres]` of a hub's configuration, and the password's file in `folder`.
+    pub fn toml(&self, folder: &Path) -> anyhow::Result<String> {
+        let password = std::fs::read_to_string(self.home.join("password.fleet"))?;
+        std::fs::write(folder.join("postgres.password"), password)?;
+        let (port, ca) = (self.port, self.home.join("tls/ca.pem"));
+        let file = folder.join("postgres.password");
+        Ok(format!(
+            "[postgres]\nurl = \"postgres://fleet@127.0.0.1:{port}/fleet\"\npassword_file = \"{}\"\nca_file = \"{}\"\n",
+            file.display(),
+            ca.display()
+        ))
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let _ = self.script("wipe");
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}
