@@ -12,7 +12,7 @@ SIM ?= sites=2,devices=200,seed=1
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-setup: ## install what building needs (C compiler, make, pkg-config)
+setup: ## install what building needs (C compiler, make, pkg-config, OpenSSL, zlib)
 	@infra/setup build
 
 build: setup ## build everything

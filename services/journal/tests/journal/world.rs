@@ -39,7 +39,7 @@ pub fn only_embedded(test: &str) -> bool {
 /// The log of a folder: embedded in it; or, where `FM_TEST_LOG` says `kafka`, on the brokers of `FM_TEST_KAFKA` under its name.
 pub async fn open(folder: &TempDir) -> Arc<dyn EventLog> {
     if on_kafka() {
-        let brokers = std::env::var("FM_TEST_KAFKA").expect("FM_TEST_LOG=kafka needs FM_TEST_KAFKA");
+        let brokers = std::env::var("FM_TEST_KAFKA").unwrap_or_else(|_| panic!("FM_TEST_LOG=kafka needs FM_TEST_KAFKA"));
         let prefix = format!("j{}.", folder.path().file_name().unwrap().to_string_lossy().trim_start_matches('.'));
         let log = kafka::KafkaLog::open(kafka::Options { prefix, ..kafka::Options::plain(&brokers) }).await.unwrap();
         log.ensure(&Topics::specs_embedded()).await.unwrap();

@@ -25,6 +25,9 @@ pub(super) struct KafkaReader {
     notify: Arc<Notify>,
 }
 
+/// A partition, its topic's name on the wire and whether it is dense, where it is known; and where to begin.
+pub(super) type From = (TopicPartition, Option<(String, bool)>, Offset);
+
 struct Lane {
     at: TopicPartition,
     /// Name on the wire.
@@ -50,7 +53,7 @@ enum Place {
 }
 
 impl KafkaReader {
-    pub(super) fn new(consumers: Arc<Consumers>, from: Vec<(TopicPartition, Option<(String, bool)>, Offset)>) -> Self {
+    pub(super) fn new(consumers: Arc<Consumers>, from: Vec<From>) -> Self {
         let (notify, mut ready) = (Arc::new(Notify::new()), VecDeque::new());
         let mut lanes = Vec::new();
         for (at, known, next) in from {
