@@ -45,14 +45,14 @@ impl Database {
         self.script("up")
     }
 
-    /// `[postgres]` of a hub's configuration, and the password's file in `folder`.
-    pub fn toml(&self, folder: &Path) -> anyhow::Result<String> {
+    /// `[postgres]` or `[vault]` of a hub's configuration, and the password's file in `folder`.
+    pub fn toml(&self, table: &str, folder: &Path) -> anyhow::Result<String> {
         let password = std::fs::read_to_string(self.home.join("password.fleet"))?;
         std::fs::write(folder.join("postgres.password"), password)?;
         let (port, ca) = (self.port, self.home.join("tls/ca.pem"));
         let file = folder.join("postgres.password");
         Ok(format!(
-            "[postgres]\nurl = \"postgres://fleet@127.0.0.1:{port}/fleet\"\npassword_file = \"{}\"\nca_file = \"{}\"\n",
+            "[{table}]\nurl = \"postgres://fleet@127.0.0.1:{port}/fleet\"\npassword_file = \"{}\"\nca_file = \"{}\"\n",
             file.display(),
             ca.display()
         ))

@@ -49,7 +49,10 @@ impl Fleet {
         std::fs::write(folder.join("values.yaml"), fleet.roster(world)?)?;
         for hub in &fleet.hubs {
             std::fs::create_dir_all(folder.join(&hub.name))?;
-            let postgres = database.map(|d| d.toml(&folder.join("keys"))).transpose()?.unwrap_or_default();
+            let tables = |d: &Database| {
+                Ok::<_, anyhow::Error>(format!("{}{}", d.toml("postgres", &folder.join("keys"))?, d.toml("vault", &folder.join("keys"))?))
+            };
+            let postgres = database.map(tables).transpose()?.unwrap_or_default();
             std::fs::write(folder.join(&hub.name).join("hub.toml"), format!("{}{postgres}", fleet.hub(hub, world)?))?;
         }
         let satellite = satellite_toml(world, Rhythm::QUICK, &fleet.hubs[0].url)?;

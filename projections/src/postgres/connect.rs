@@ -58,6 +58,24 @@ fn options(config: &PostgresConfig, schema: &str, purpose: For) -> Result<PgConn
     })
 }
 
+impl PostgresConfig {
+    /// Connections for a store of its own in `schema`, which is made where it is missing: what is kept there is nobody else's.
+    ///
+    /// # Errors
+    /// If the database does not answer, or the role may make no schema.
+    pub async fn apart(&self, schema: &str) -> Result<sqlx::PgPool, Error> {
+        let pool = PgPoolOptions::new().max_connections(2).min_connections(1).acquire_timeout(ACQUIRE);
+        let pool = pool.connect_with(options(self, schema, For::Control)?).await?;
+        let there: Option<i32> =
+            sqlx::query_scalar("SELECT 1 FROM pg_namespace WHERE nspname = $1").bind(schema).fetch_optional(&pool).await?;
+        if there.is_none() {
+            // Of two that make it at once, one does.
+            sqlx::query(sqlx::AssertSqlSafe(format!("CREATE SCHEMA IF NOT EXISTS {schema}"))).execute(&pool).await?;
+        }
+        Ok(pool)
+    }
+}
+
 /// Opens connections for a purpose, with those that are kept warm.
 pub(super) async fn connect(config: &PostgresConfig, schema: &str, purpose: For) -> Result<Pool, Error> {
     let (most, least) = match purpose {

@@ -268,9 +268,9 @@ pub enum ProjectionsCommand {
 pub enum VaultCommand {
     /// Make the user-data of a bootstrap configuration unreadable, in every version, everywhere and for ever.
     Erase {
-        /// The data folder; may be in use.
-        #[arg(long)]
-        data: PathBuf,
+        /// Whose; may be in use.
+        #[command(flatten)]
+        of: Of,
         /// The site.
         site: SiteId,
         /// The role.

@@ -198,7 +198,14 @@ pub async fn run(file: &Path, roles: BTreeSet<Role>, metrics: Option<SocketAddr>
     };
     let limits = Limits::new(configuration.limits.per_second, configuration.limits.burst);
     let master_key = configuration.master_key.clone().unwrap_or_else(|| folder.master_key());
-    let vault = Vault::open_file(&folder.vault(), MasterKey::read_or_make(&master_key, &folder.vault())?).await?;
+    let key = MasterKey::read_or_make(&master_key, &folder.vault())?;
+    let vault = match &configuration.vault {
+        Some(database) => Vault::open_shared(&database.config()?, key).await?,
+        None => Vault::open_file(&folder.vault(), key).await?,
+    };
+    if configuration.log.is_some() && configuration.vault.is_none() {
+        tracing::warn!("no [vault]: it is a file of this hub, and what is sealed here no other hub that shares the log can read");
+    }
     let face = Face {
         listener,
         url: url.clone(),

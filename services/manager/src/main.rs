@@ -86,7 +86,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => replay::run(args).await,
         Command::Projections(ProjectionsCommand::List { of }) => projections::list(&of).await.map(|()| ExitCode::SUCCESS),
         Command::Projections(ProjectionsCommand::Rebuild { of, flip_anyway }) => projections::rebuild(&of, flip_anyway).await,
-        Command::Vault(VaultCommand::Erase { data, site, role }) => vault::erase(&data, site, role).await.map(|()| ExitCode::SUCCESS),
+        Command::Vault(VaultCommand::Erase { of, site, role }) => vault::erase(&of, site, role).await.map(|()| ExitCode::SUCCESS),
         Command::Translate(args) => translate::run(args),
     }
 }

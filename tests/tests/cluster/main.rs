@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
 mod disk;
+mod hubs;
 mod refused;
 mod registry;
 mod shutdown;

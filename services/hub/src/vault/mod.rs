@@ -6,37 +6,30 @@
 
 mod crypto;
 mod master;
+mod store;
 
 pub use crypto::UserData;
 pub use master::MasterKey;
 
 use aws_lc_rs::rand;
 use crypto::DataKey;
+use fleet_projections::PostgresConfig;
 use fleet_schemas::{SealedUserData, StreamId, VaultKeyId};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use std::os::unix::fs::OpenOptionsExt;
-use std::{path::Path, time::Duration};
+use std::path::Path;
+use store::Store;
 use uuid::Uuid;
 
 /// Sealed under the master key when the vault is made: another master key cannot open it.
 const CHECK: &[u8; 32] = b"fleet-manager vault, format one.";
-const SCHEMA: &str = "
-CREATE TABLE IF NOT EXISTS vault (one INTEGER PRIMARY KEY CHECK (one = 1), master_check BLOB NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS data_key (
-    id       BLOB PRIMARY KEY,   -- uuid
-    config   TEXT NOT NULL,      -- bootstrap-config/<site>/<role>
-    wrapped  BLOB,               -- nonce and AES-256-GCM under the master key; NULL = erased
-    made_at  TEXT NOT NULL DEFAULT (datetime('now')),
-    erased_at TEXT
-) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX IF NOT EXISTS data_key_in_use ON data_key (config) WHERE wrapped IS NOT NULL;";
-
 /// Why the vault did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Its file failed.
     #[error("vault: {0}")]
     Store(#[from] sqlx::Error),
+    /// The database failed.
+    #[error("vault: {0}")]
+    Database(#[from] fleet_projections::Error),
     /// A file failed.
     #[error("{path}: {source}")]
     Io {
@@ -67,22 +60,27 @@ pub enum Error {
 
 /// See the module.
 pub struct Vault {
-    pool: SqlitePool,
+    store: Store,
     master: MasterKey,
 }
 
 impl Vault {
     /// Opens the vault's file, or makes it, readable by its owner alone.
     pub async fn open_file(path: &Path, master: MasterKey) -> Result<Self, Error> {
-        let pool = pool(path, true).await?;
-        sqlx::raw_sql(SCHEMA).execute(&pool).await?;
-        let fresh = master.wrap(CHECK, "master")?;
-        sqlx::query("INSERT INTO vault (one, master_check) VALUES (1, $1) ON CONFLICT DO NOTHING").bind(fresh).execute(&pool).await?;
-        let check: Vec<u8> = sqlx::query_scalar("SELECT master_check FROM vault").fetch_one(&pool).await?;
+        Self::with(Store::file(path, true).await?, master).await
+    }
+
+    /// Opens the vault that several hubs share, or makes it: in a schema of its own.
+    pub async fn open_shared(database: &PostgresConfig, master: MasterKey) -> Result<Self, Error> {
+        Self::with(Store::postgres(database).await?, master).await
+    }
+
+    async fn with(store: Store, master: MasterKey) -> Result<Self, Error> {
+        let check = store.check(master.wrap(CHECK, "master")?).await?;
         if master.unwrap(&check, "master").ok().as_ref() != Some(CHECK) {
             return Err(Error::AnotherMasterKey);
         }
-        Ok(Self { pool, master })
+        Ok(Self { store, master })
     }
 
     /// Encrypts user-data for a configuration, under its data key, which is made where it has none. The same user-data under the same
@@ -94,12 +92,7 @@ impl Vault {
 
     /// Decrypts user-data of a configuration.
     pub async fn open(&self, config: &StreamId, sealed: &SealedUserData) -> Result<UserData, Error> {
-        let wrapped: Option<Vec<u8>> = sqlx::query_scalar("SELECT wrapped FROM data_key WHERE id = $1 AND config = $2")
-            .bind(sealed.key.0.as_bytes().as_slice())
-            .bind(config.to_string())
-            .fetch_optional(&self.pool)
-            .await?
-            .flatten();
+        let wrapped = self.store.wrapped(sealed.key.0, &config.to_string()).await?;
         let wrapped = wrapped.ok_or(Error::Erased(sealed.key))?;
         self.key(&wrapped, config)?.open(config, sealed)
     }
@@ -113,21 +106,12 @@ impl Vault {
         let wrapped = self.master.wrap(&bytes, &config.to_string());
         bytes.fill(0);
         // Of two at once, one is kept, and both use it.
-        sqlx::query("INSERT INTO data_key (id, config, wrapped) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
-            .bind(Uuid::new_v4().as_bytes().as_slice())
-            .bind(config.to_string())
-            .bind(wrapped?)
-            .execute(&self.pool)
-            .await?;
+        self.store.keep(Uuid::new_v4(), &config.to_string(), wrapped?).await?;
         self.standing(config).await?.ok_or(Error::Crypto)
     }
 
     async fn standing(&self, config: &StreamId) -> Result<Option<(VaultKeyId, DataKey)>, Error> {
-        let row: Option<(Vec<u8>, Vec<u8>)> = sqlx::query_as("SELECT id, wrapped FROM data_key WHERE config = $1 AND wrapped IS NOT NULL")
-            .bind(config.to_string())
-            .fetch_optional(&self.pool)
-            .await?;
-        let Some((id, wrapped)) = row else { return Ok(None) };
+        let Some((id, wrapped)) = self.store.standing(&config.to_string()).await? else { return Ok(None) };
         let id = Uuid::from_slice(&id).map_err(|_| Error::Damaged)?;
         Ok(Some((VaultKeyId(id), self.key(&wrapped, config)?)))
     }
@@ -140,27 +124,16 @@ impl Vault {
 /// Destroys every data key of a configuration in this vault file; gives how many. What was sealed under them can be read by nobody any
 /// more, in the journal, the read model, a backup of either, or a process that runs. Needs no master key.
 pub async fn erase(path: &Path, config: &StreamId) -> Result<u64, Error> {
-    let pool = pool(path, false).await?;
-    let done = sqlx::query("UPDATE data_key SET wrapped = NULL, erased_at = datetime('now') WHERE config = $1 AND wrapped IS NOT NULL")
-        .bind(config.to_string())
-        .execute(&pool)
-        .await?;
-    pool.close().await;
-    Ok(done.rows_affected())
+    let store = Store::file(path, false).await?;
+    let erased = store.erase(&config.to_string()).await?;
+    store.close().await;
+    Ok(erased)
 }
 
-/// No write-ahead log, and overwritten when deleted: an erased key is in no file of the vault.
-async fn pool(path: &Path, create: bool) -> Result<SqlitePool, Error> {
-    if create {
-        let io = |source| Error::Io { path: path.display().to_string(), source };
-        std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map_err(io)?;
-    }
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(false)
-        .journal_mode(SqliteJournalMode::Delete)
-        .synchronous(SqliteSynchronous::Extra)
-        .busy_timeout(Duration::from_secs(10))
-        .pragma("secure_delete", "ON");
-    Ok(SqlitePoolOptions::new().max_connections(1).connect_with(options).await?)
+/// The same in a vault that several hubs share.
+pub async fn erase_shared(database: &PostgresConfig, config: &StreamId) -> Result<u64, Error> {
+    let store = Store::postgres(database).await?;
+    let erased = store.erase(&config.to_string()).await?;
+    store.close().await;
+    Ok(erased)
 }

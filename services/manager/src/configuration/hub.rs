@@ -23,6 +23,8 @@ pub struct Configuration {
     pub log: Option<Log>,
     /// The database of the read models. Absent = files in `data`.
     pub postgres: Option<Postgres>,
+    /// The database of the vault: a role, rights and backups of its own. Absent = a file in `data`, which no other hub can read.
+    pub vault: Option<Postgres>,
     /// Address to listen on; beyond loopback with `tls` alone.
     pub listen: SocketAddr,
     /// URL under which it is reached: the issuer of its tokens. Absent = what it listens on.
@@ -142,7 +144,7 @@ impl Configuration {
             read.data = base.join(&read.data);
             read.roster = base.join(&read.roster);
             read.log.iter_mut().for_each(|l| l.from(base));
-            read.postgres.iter_mut().for_each(|p| p.from(base));
+            read.postgres.iter_mut().chain(&mut read.vault).for_each(|p| p.from(base));
             read.master_key = read.master_key.take().map(|f| base.join(f));
             read.issuers.iter_mut().for_each(|i| i.ca_file = i.ca_file.take().map(|f| base.join(f)));
             read.issuer_keys.iter_mut().for_each(|k| *k = base.join(&*k));
@@ -167,7 +169,7 @@ impl Configuration {
             bail!("url: an issuer that ends in /dev is a developer's, and no hub's");
         }
         self.log.as_ref().map_or(Ok(()), Log::verify)?;
-        self.postgres.as_ref().map_or(Ok(()), Postgres::verify)?;
+        self.postgres.iter().chain(&self.vault).try_for_each(Postgres::verify)?;
         sites::verify(self.commands()?)?;
         self.issuers.iter().try_for_each(|i| i.verify(&self.sites).with_context(|| format!("issuer {}", i.url)))?;
         self.clients().map(|_| ())
@@ -215,6 +217,10 @@ impl Configuration {
         match &self.postgres {
             Some(postgres) => lines.extend(postgres.told()?),
             None => lines.push(format!("read models are files in {}", self.data.display())),
+        }
+        match &self.vault {
+            Some(vault) => lines.push(format!("the vault is in {}, schema `{}_vault`", vault.url, vault.prefix)),
+            None => lines.push("the vault is a file of this hub: what is sealed here, no other hub can read".into()),
         }
         for site in &self.sites {
             let sources: Vec<_> = site.sources.iter().map(|(name, every)| format!("{name} every {every} s")).collect();
