@@ -20,7 +20,9 @@ pub enum Error {
     #[error("{0}")]
     Setting(String),
     /// The file or schema was made by another version of the program.
-    #[error("{path} has format {found}, this program has {FORMAT}: `fleet-manager projections rebuild --data DIR` makes it anew")]
+    #[error(
+        "{path} has format {found}, this program has {FORMAT}: `fleet-manager projections rebuild --config FILE` (or --data DIR) makes it anew"
+    )]
     Format {
         /// The file, or the schema.
         path: String,
@@ -29,7 +31,7 @@ pub enum Error {
     },
     /// The journal is not the one that the read model was made from.
     #[error(
-        "partition {partition}: {why}; if the journal is the right one, `fleet-manager projections rebuild --data DIR` makes the read model anew"
+        "partition {partition}: {why}; if the journal is the right one, `fleet-manager projections rebuild --config FILE` (or --data DIR) makes the read model anew"
     )]
     AnotherJournal {
         /// The partition.
@@ -39,7 +41,7 @@ pub enum Error {
     },
     /// A generation with rows has no position: where to read on cannot be told.
     #[error(
-        "the read model has no position for partition {partition}: it is not read on; `fleet-manager projections rebuild --data DIR` makes it anew"
+        "the read model has no position for partition {partition}: it is not read on; `fleet-manager projections rebuild --config FILE` (or --data DIR) makes it anew"
     )]
     PositionLost {
         /// The partition.

@@ -333,6 +333,8 @@ async fn verify(log: &dyn EventLog, at: &TopicPartition, position: &Position) ->
     match log.read(&[(at.clone(), before)]).next().await {
         Ok(Item::Record(stored)) if Hash::of(&stored.record.value) == position.before => Ok(()),
         Ok(_) => another(format!("the record at offset {before} is not the one that was read")),
+        // It may answer later: that says nothing about whose journal it is.
+        Err(ReadError { fault: ReadFault::Io(why), .. }) => Err(fleet_log::Error::Io(why).into()),
         Err(e) => another(e.to_string()),
     }
 }

@@ -113,7 +113,7 @@ impl Db {
             Transaction::Sqlite(_) => return Ok(None),
             shared => shared,
         };
-        let held = "SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE position IN SHARE ROW EXCLUSIVE MODE";
+        let held = "SET LOCAL idle_in_transaction_session_timeout = '10min'; LOCK TABLE position IN SHARE ROW EXCLUSIVE MODE";
         t.script(held.to_owned()).await?;
         Ok(Some(t))
     }

@@ -13,6 +13,8 @@ record! {
         beat: u64,
         /// What it leads.
         leads: Vec<Led>,
+        /// What it would not lead, whoever prefers it: partitions that it has stopped, or all of them.
+        declines: Vec<u32>,
         /// It goes: what it led is free.
         bye: bool,
         /// When, by its clock.

@@ -37,11 +37,7 @@ impl Brokers {
     /// The same brokers as a user, over TLS.
     pub fn options_of_user(&self, password: &str) -> Options {
         let tls = Some(kafka::Tls { ca_file: Some(self.folder.join("tls/ca.pem")), client: None });
-        let sasl = Some(kafka::Sasl::Password {
-            mechanism: "SCRAM-SHA-512".into(),
-            username: "fleet".into(),
-            password: password.to_owned().into(),
-        });
+        let sasl = Some(kafka::Sasl { mechanism: "SCRAM-SHA-512".into(), username: "fleet".into(), password: password.to_owned().into() });
         Options { bootstrap: format!("127.0.0.1:{}", self.port + 200), tls, sasl, ..self.options() }
     }
 

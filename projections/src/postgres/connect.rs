@@ -20,7 +20,7 @@ const CONTROLLERS: u32 = 4;
 pub(super) enum For {
     /// Questions.
     Reading,
-    /// The projector. What is lost with the power is read again from the journal, so a commit does not wait for the disk.
+    /// The projector. A commit is on the disk before it is told: whoever was shown a decision is shown it after a crash as well.
     Projecting,
     /// What outlives generations: a commit is a promise.
     Control,
@@ -53,8 +53,7 @@ fn options(config: &PostgresConfig, schema: &str, purpose: For) -> Result<PgConn
         For::Reading => {
             common.options([("default_transaction_read_only", "on"), ("plan_cache_mode", "force_custom_plan"), ("random_page_cost", "1.1")])
         }
-        For::Projecting => common.options([("synchronous_commit", "off")]),
-        For::Control => common,
+        For::Projecting | For::Control => common,
     })
 }
 

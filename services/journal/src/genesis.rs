@@ -24,7 +24,14 @@ pub async fn found(log: &dyn EventLog, topics: &Topics, now: Timestamp) -> Resul
         if log.bounds(at.clone()).await?.end == 0 {
             let record = JournalRecord::Genesis(Genesis { journal, partition, created_at: now, from: None });
             let record = Record { key: format!("genesis/{partition}").into(), value: record.encode().into() };
-            log.append(at, vec![record]).await.map_err(|e| fleet_log::Error::Io(format!("the journal could not be founded: {e}")))?;
+            let late = |_| {
+                fleet_log::Error::Io(format!(
+                    "the journal could not be founded: {at} did not take its first record within {} s",
+                    PATIENCE.as_secs()
+                ))
+            };
+            let appended = tokio::time::timeout(PATIENCE, log.append(at.clone(), vec![record])).await.map_err(late)?;
+            appended.map_err(|e| fleet_log::Error::Io(format!("the journal could not be founded: {e}")))?;
         }
     }
     Ok(journal)
@@ -34,7 +41,12 @@ pub async fn found(log: &dyn EventLog, topics: &Topics, now: Timestamp) -> Resul
 async fn first(log: &dyn EventLog, at: &TopicPartition) -> Result<Item, ReadError> {
     let until = tokio::time::Instant::now() + PATIENCE;
     loop {
-        match log.read(&[(at.clone(), 0)]).next().await {
+        let mut reader = log.read(&[(at.clone(), 0)]);
+        let Ok(read) = tokio::time::timeout_at(until, reader.next()).await else {
+            let why = format!("its first record did not come within {} s: the log does not answer", PATIENCE.as_secs());
+            return Err(ReadError { at: at.clone(), fault: ReadFault::Io(why) });
+        };
+        match read {
             Err(ReadError { fault: ReadFault::Io(why), .. }) if tokio::time::Instant::now() < until => {
                 tracing::warn!(%at, why, "the first record of the journal is read again");
                 tokio::time::sleep(Duration::from_millis(500)).await;

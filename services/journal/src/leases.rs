@@ -7,7 +7,7 @@
 
 mod view;
 
-use crate::{Config, Status, partition::jitter};
+use crate::{Config, Phase, Status, partition::jitter};
 use fleet_log::{AppendError, Error, EventLog, Fut, Item, Reader, Record, TopicPartition};
 use fleet_schemas::{BootId, Inputs, Lease, Led, SECOND, Timestamp, decode, encode, topics as names};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,8 +58,8 @@ pub(crate) struct Leases {
     turns: watch::Sender<Arc<Turns>>,
     view: View,
     beat: u64,
-    /// The beat that is on its way.
-    sent: Option<Fut<'static, Result<(), AppendError>>>,
+    /// The beat that is on its way, and since when.
+    sent: Option<(Instant, Fut<'static, Result<(), AppendError>>)>,
     clock_is_off: bool,
 }
 
@@ -100,7 +100,9 @@ impl Leases {
     }
 
     fn beat(&mut self, bye: bool) {
-        if !self.hub.leads || (self.sent.is_some() && !bye) {
+        // One that does not land for so long may never: the client may have met what it does not get over.
+        let under_way = self.sent.as_ref().is_some_and(|(since, _)| since.elapsed() < DEAD);
+        if !self.hub.leads || (under_way && !bye) {
             return;
         }
         self.beat += 1;
@@ -112,11 +114,22 @@ impl Leases {
             (lists && status.beat.elapsed() < STUCK).then_some(Led { partition: status.partition, decided })
         };
         let leads = if bye { vec![] } else { self.statuses.iter().filter_map(led).collect() };
+        let declines = self.declines();
         self.view.sent(self.beat, Instant::now());
         let at = self.config.clock.now();
-        let lease = Lease { hub: self.hub.name.clone(), boot: self.boot, beat: self.beat, leads, bye, at };
+        let lease = Lease { hub: self.hub.name.clone(), boot: self.boot, beat: self.beat, leads, declines, bye, at };
         let record = Record { key: self.boot.to_string().into(), value: encode(&lease).into() };
-        self.sent = Some(self.config.log.append(self.config.topics.at(names::LEASES, 0), vec![record]));
+        self.sent = Some((Instant::now(), self.config.log.append(self.config.topics.at(names::LEASES, 0), vec![record])));
+    }
+
+    /// What nobody is to wait for us to lead: all of it while the clock is off, and what has stopped or does not go round here.
+    fn declines(&self) -> Vec<u32> {
+        let cannot = |status: &watch::Receiver<Status>| {
+            let status = status.borrow();
+            let stuck = status.beat.elapsed() >= STUCK || matches!(status.phase, Phase::Stopped(_));
+            (stuck || self.clock_is_off).then_some(status.partition)
+        };
+        self.statuses.iter().filter_map(cannot).collect()
     }
 
     fn heard(&mut self, stored: &fleet_log::Stored) {
@@ -147,7 +160,7 @@ impl Leases {
         let may = self.hub.leads && !self.clock_is_off;
         let standing = self.turns.borrow().mine.clone();
         let mine = if may { self.view.mine(self.config.topics.partitions, &leading, &standing, Instant::now()) } else { BTreeSet::new() };
-        let turns = Turns { mine, decided: self.view.decided() };
+        let turns = Turns { mine, decided: self.view.decided(Instant::now()) };
         metrics::gauge!("fm_hubs_live").set(self.view.live(Instant::now()) as f64);
         self.turns.send_if_modified(|stands| {
             let differs = **stands != turns;
@@ -185,9 +198,9 @@ async fn reread(log: &dyn EventLog, at: &TopicPartition, next: &mut u64) -> Box<
 }
 
 /// Until the beat that is on its way has landed, or failed: the next one says the same.
-async fn landed(sent: &mut Option<Fut<'static, Result<(), AppendError>>>) {
+async fn landed(sent: &mut Option<(Instant, Fut<'static, Result<(), AppendError>>)>) {
     match sent {
-        Some(sent) => {
+        Some((_, sent)) => {
             let _ = sent.await;
         }
         None => std::future::pending().await,

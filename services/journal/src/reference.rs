@@ -47,7 +47,8 @@ pub(crate) async fn follow(
                 }
             },
             () = tokio::time::sleep(TICK) => {
-                let behind = config.log.bounds(at.clone()).await.is_ok_and(|b| b.end > ledger.position.next);
+                // Where the end cannot be told, nobody knows that we are at it.
+                let behind = config.log.bounds(at.clone()).await.map_or(true, |b| b.end > ledger.position.next);
                 let now = config.clock.now();
                 behind_since = behind.then(|| behind_since.unwrap_or(now));
                 if behind_since.is_some_and(|since| now.since(since) > PATIENCE) {

@@ -199,6 +199,9 @@ pub enum ReadFault {
         /// Found.
         found: Offset,
     },
+    /// The bytes are not what was stored: reading again gives the same.
+    #[error("what is stored is damaged: {0}")]
+    Corrupt(String),
     /// The store failed.
     #[error("{0}")]
     Io(String),

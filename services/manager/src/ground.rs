@@ -53,9 +53,10 @@ impl Ground {
             }
             return Ok(Self { store: store(configuration, folder)?, ..Self::embedded(folder).await? });
         };
-        if roles.contains(&Role::Api) != roles.contains(&Role::Projector) {
-            bail!("--roles: api and projector go together: the read model is a file of this hub, and the API reads it");
+        if roles.contains(&Role::Api) && !roles.contains(&Role::Projector) {
+            bail!("--roles: api needs projector: how far the read model is, and so how old an answer, only its feed says");
         }
+        let roles = parted(roles, configuration.postgres.is_some())?;
         if !folder.lock()? {
             bail!("{} is in use by another process; stop it, or give this one a folder of its own", folder.path.display());
         }
@@ -113,6 +114,25 @@ impl Ground {
             }
         });
     }
+}
+
+/// Roles that go together. What is published has its position beside the read models: in a file, the next hub that leads would not know it.
+fn parted(mut roles: BTreeSet<Role>, shared: bool) -> anyhow::Result<BTreeSet<Role>> {
+    let follows = [Role::Reactor, Role::Publisher].into_iter().find(|r| roles.contains(r));
+    if let Some(role) = follows.filter(|_| !roles.contains(&Role::Decider)) {
+        bail!("--roles: {role:?} needs Decider: it follows the partitions that its hub leads");
+    }
+    if roles.contains(&Role::Decider) && !roles.contains(&Role::Reactor) {
+        bail!("--roles: Decider needs Reactor: nothing else draws what follows from the decisions of the partitions that it leads");
+    }
+    if roles.contains(&Role::Publisher) && !shared {
+        if roles != Role::all() {
+            bail!("--roles: Publisher needs [postgres]: its positions are shared by the hubs");
+        }
+        tracing::warn!("no [postgres]: nothing is published to other teams, since positions in a file are one hub's own");
+        roles.remove(&Role::Publisher);
+    }
+    Ok(roles)
 }
 
 /// Where a configuration says that the read models are.

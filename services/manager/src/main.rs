@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         }
     };
     let outcome = runtime.block_on(run(args.command));
-    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     match outcome {
         Ok(code) => code,
         Err(e) => {

@@ -60,13 +60,17 @@ impl Registry {
 
     async fn check(&self, subject: &str, schema: &str) -> anyhow::Result<Said> {
         let body = json!({"schema": schema, "schemaType": "AVRO"});
-        let path = format!("/compatibility/subjects/{subject}/versions/latest?verbose=true");
+        let path = format!("/compatibility/subjects/{subject}/versions?verbose=true");
         let Some(answer) = self.ask(Method::POST, &path, Some(body)).await? else { return Ok(Said::New) };
         if answer["is_compatible"] == true { Ok(Said::Fits) } else { Ok(Said::Breaks(answer["messages"].to_string())) }
     }
 
+    /// From now on every version reads every other.
+    async fn rule(&self, subject: &str) -> anyhow::Result<()> {
+        self.ask(Method::PUT, &format!("/config/{subject}"), Some(json!({"compatibility": RULE}))).await.map(|_| ())
+    }
+
     async fn register(&self, subject: &str, schema: &str) -> anyhow::Result<i64> {
-        self.ask(Method::PUT, &format!("/config/{subject}"), Some(json!({"compatibility": RULE}))).await?;
         let body = json!({"schema": schema, "schemaType": "AVRO"});
         let answer = self.ask(Method::POST, &format!("/subjects/{subject}/versions"), Some(body)).await?;
         answer.and_then(|a| a["id"].as_i64()).with_context(|| format!("{subject}: the registry gave no id"))
@@ -123,6 +127,7 @@ pub async fn register(config: &Path) -> anyhow::Result<()> {
     let mut subjects = Vec::new();
     for contract in contracts() {
         let subject = subject(&prefix, &contract)?;
+        registry.rule(&subject).await?;
         if let Said::Breaks(why) = registry.check(&subject, &contract.schema).await? {
             bail!("{subject} breaks {RULE}, and nothing was registered: {why}");
         }

@@ -2,7 +2,7 @@
 
 use fleet_log::{EventLog, Item, kafka::KafkaLog};
 use fleet_schemas::topics as names;
-use fleet_tests::{Brokers, Fleet, World, crypto, free_port, repository, until};
+use fleet_tests::{Brokers, Database, Fleet, World, crypto, free_port, repository, until};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,11 +55,11 @@ async fn schemas_are_checked_registered_and_stand_in_the_frame() {
     };
     let sim = fleet_sim::start(fleet_sim::Options { sites: 1, devices: 4, seed: 1, people: false, pace: 1.0 }).await.unwrap();
     let world = World::simulated(&sim, folder.path()).unwrap();
-    let brokers = Brokers::start(folder.path(), 1, "").unwrap();
-    let mut fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options(), None).unwrap();
+    let (brokers, database) = (Brokers::start(folder.path(), 1, "").unwrap(), Database::start().unwrap());
+    let mut fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options(), Some(&database)).unwrap();
     let file = folder.path().join("hub-0/hub.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, format!("{text}registry = \"{}\"\n", registry.url())).unwrap();
+    std::fs::write(&file, text.replace("[log]\n", &format!("[log]\nregistry = \"{}\"\n", registry.url()))).unwrap();
     let says = |args: &[&str]| fleet.manager(0, args).map_or_else(|e| e.to_string(), |text| text);
     let unknown = says(&["hub", "--config", "hub.toml"]);
     assert!(unknown.contains("fleet-manager schemas register"), "{unknown}");

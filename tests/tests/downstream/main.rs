@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
-use fleet_tests::{Brokers, Consumer, Fleet, World, crypto, until_within};
+use fleet_tests::{Brokers, Consumer, Database, Fleet, World, crypto, until_within};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,8 +19,8 @@ async fn a_table_from_the_public_topics_equals_the_api_and_lacks_nothing() {
     let options = fleet_sim::Options { sites: 2, devices: DEVICES, seed: 3, people: true, pace: 30.0 };
     let (folder, sim) = (TempDir::new().unwrap(), fleet_sim::start(options).await.unwrap());
     let world = World::simulated(&sim, folder.path()).unwrap();
-    let brokers = Brokers::start(folder.path(), 1, "").unwrap();
-    let mut fleet = Fleet::prepare(folder.path(), &world, 2, brokers.options(), None).unwrap();
+    let (brokers, database) = (Brokers::start(folder.path(), 1, "").unwrap(), Database::start().unwrap());
+    let mut fleet = Fleet::prepare(folder.path(), &world, 2, brokers.options(), Some(&database)).unwrap();
     fleet.start(0).await.unwrap();
     fleet.start(1).await.unwrap();
     fleet.start_satellite().await.unwrap();

@@ -6,7 +6,7 @@ use super::{Publisher, partitions};
 use fleet_fence::Position;
 use fleet_journal::Turns;
 use fleet_log::{AppendError, Error, Item, ReadError, ReadFault, Reader};
-use fleet_schemas::{DeviceId, DeviceState, StreamId, decode, topics};
+use fleet_schemas::{DeviceId, StreamId, topics};
 use futures::FutureExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Records of the journal that are read before what they mean is appended.
 const BATCH: usize = 512;
+/// Records of the state topic that are looked at again when a turn begins.
+const WATCHED: u64 = 5000;
+/// How long public records may take to be acknowledged before publishing begins again: a client may have met what it does not get over.
+const ACKNOWLEDGED: Duration = Duration::from_secs(60);
 /// How often a position is written at most.
 const STORE_EVERY: Duration = Duration::from_secs(1);
 /// How long the state of a device is waited for, each time.
@@ -121,6 +125,10 @@ impl Follower {
                     .into(),
             ));
         }
+        if stored.is_none() {
+            // Now, so that a position that is missing later is one that was lost.
+            publisher.positions.store(partition, 0, Position::START).await.map_err(failed)?;
+        }
         let log = publisher.journal.log().clone();
         let at = publisher.journal.topics().at(topics::JOURNAL, partition);
         let watched = watched(&publisher, partition).await.map_err(failed)?;
@@ -180,10 +188,12 @@ impl Follower {
             if let Err(end) = round {
                 return end;
             }
-            if self.stored_at.elapsed() >= STORE_EVERY
-                && let Err(error) = self.store().await
-            {
-                tracing::warn!(partition = self.partition, %error, "the publisher's position is written later");
+            if self.stored_at.elapsed() >= STORE_EVERY {
+                match self.store().await {
+                    Ok(true) => {}
+                    Ok(false) => return End::Away("somebody else moved the position: it is read again".into()),
+                    Err(error) => tracing::warn!(partition = self.partition, %error, "the publisher's position is written later"),
+                }
             }
         }
     }
@@ -246,8 +256,8 @@ impl Follower {
             Ok(Item::Record(stored)) => {
                 let key = std::str::from_utf8(&stored.record.key).ok().and_then(|k| k.parse::<StreamId>().ok());
                 let Some(StreamId::Device(device)) = key else { return Ok(()) };
-                let told = decode::<DeviceState>(&stored.record.value).map(|s| s.version);
-                let older = told.is_ok_and(|told| self.fold.version(device).is_some_and(|stands| told < stands));
+                let told = self.publisher.frame.version(&stored.record.value);
+                let older = told.is_some_and(|told| self.fold.version(device).is_some_and(|stands| told < stands));
                 if older && self.due.insert(device) {
                     self.states().await?;
                 }
@@ -282,7 +292,9 @@ impl Follower {
             loop {
                 let appended = tokio::select! {
                     () = self.cancel.cancelled() => return Err(End::Cancelled),
-                    appended = self.publisher.log.publish(at.clone(), records.clone()) => appended,
+                    appended = tokio::time::timeout(ACKNOWLEDGED, self.publisher.log.publish(at.clone(), records.clone())) => {
+                        appended.map_err(|_| End::Away(format!("{at} was not acknowledged within {} s", ACKNOWLEDGED.as_secs())))?
+                    }
                 };
                 let Err(AppendError::NotStored(why) | AppendError::Unknown(why)) = appended else { break };
                 tracing::warn!(%at, why, "public records are appended again");
@@ -293,20 +305,18 @@ impl Follower {
         Ok(())
     }
 
-    async fn store(&mut self) -> Result<(), Error> {
+    /// False = somebody else moved it.
+    async fn store(&mut self) -> Result<bool, Error> {
         if self.stored == self.published.next {
-            return Ok(());
+            return Ok(true);
         }
         self.stored_at = Instant::now();
         let position = self.published.clone();
         if self.publisher.positions.store(self.partition, self.stored, position.clone()).await? {
             self.stored = position.next;
-            return Ok(());
+            return Ok(true);
         }
-        let standing = self.publisher.positions.load().await?.get(&self.partition).map_or(0, |p| p.next);
-        tracing::warn!(partition = self.partition, standing, "another publisher moved this partition on");
-        self.stored = standing;
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -321,8 +331,10 @@ async fn watch_on(watched: &mut Option<Box<dyn Reader>>) -> Result<Item, ReadErr
 async fn watched(publisher: &Publisher, partition: u32) -> Result<Option<Box<dyn Reader>>, Error> {
     let Some(below) = partition.checked_sub(1) else { return Ok(None) };
     let at = publisher.journal.topics().at(topics::DEVICE_STATE, below);
-    let end = publisher.journal.log().bounds(at.clone()).await?.end;
-    Ok(Some(publisher.journal.log().read(&[(at, end)])))
+    let bounds = publisher.journal.log().bounds(at.clone()).await?;
+    // From before our turn: what a late one wrote between two turns is looked at too.
+    let from = bounds.end.saturating_sub(WATCHED).max(bounds.start);
+    Ok(Some(publisher.journal.log().read(&[(at, from)])))
 }
 
 /// Whether nothing of this partition was ever published.

@@ -8,7 +8,7 @@ use fleet_log::Public;
 use fleet_schemas::{
     BootstrapConfigEvent, BootstrapConfigVersioned, ConditionState, Decision, DeviceConditionChanged, DeviceEvent, DeviceHeld, DeviceId,
     DeviceListed, DeviceOperationEnded, DeviceOperationStarted, DevicePhaseChanged, DeviceReleased, DeviceRelocated, DeviceState, Effect,
-    Event, Record, StreamId, Timestamp, encode, fingerprint_of, topics,
+    Event, Record, StreamId, Timestamp, decode, encode, fingerprint_of, registry, topics,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -218,6 +218,20 @@ impl Envelope<'_> {
 }
 
 impl Frame {
+    /// The version in a record of the state topic; none of a tombstone, or of what cannot be read.
+    pub(super) fn version(&self, value: &[u8]) -> Option<u64> {
+        let object = match self {
+            Self::SingleObject => value.to_vec(),
+            Self::Registry(ids) => {
+                let id = ids.get(DeviceState::NAME)?;
+                let datum = value.strip_prefix(&[0])?.strip_prefix(&id.to_be_bytes())?;
+                let marker: &[u8] = &[0xc3, 0x01];
+                [marker, &registry::current::<DeviceState>().fingerprint.0, datum].concat()
+            }
+        };
+        decode::<DeviceState>(&object).ok().map(|state| state.version)
+    }
+
     /// A single object in this frame; an error names the record that the registry does not know.
     pub(super) fn put(&self, name: &str, value: Bytes) -> Result<Bytes, String> {
         let Self::Registry(ids) = self else { return Ok(value) };

@@ -97,7 +97,14 @@ impl Store {
             Self::Postgres { pool, .. } => sqlx::query(erase).bind(config).execute(pool).await?.rows_affected(),
         };
         if let Self::Postgres { pool, schema } = self {
-            sqlx::query(AssertSqlSafe(format!("VACUUM FULL {schema}.data_key"))).execute(pool).await?;
+            // Also where an earlier attempt came no further than the line above.
+            let erased: Option<i32> = sqlx::query_scalar("SELECT 1 FROM data_key WHERE config = $1 AND wrapped IS NULL LIMIT 1")
+                .bind(config)
+                .fetch_optional(pool)
+                .await?;
+            if erased.is_some() {
+                sqlx::query(AssertSqlSafe(format!("VACUUM FULL {schema}.data_key"))).execute(pool).await?;
+            }
         }
         Ok(done)
     }

@@ -3,7 +3,7 @@
 use super::DEAD;
 use fleet_schemas::{BootId, Inputs, Lease};
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ pub(super) struct View {
     own: BootId,
     name: String,
     begun: Instant,
-    /// Our last beat, and when it was sent.
-    sent: Option<(u64, Instant)>,
+    /// Our beats that did not come back yet, and when each was sent.
+    sent: VecDeque<(u64, Instant)>,
     /// When the last of our beats that came back was sent: by then we had read what all the others said before it.
     back: Option<Instant>,
     hubs: HashMap<BootId, Seen>,
@@ -33,39 +33,45 @@ struct Seen {
     at: Instant,
     since: Instant,
     leads: BTreeMap<u32, Inputs>,
+    declines: BTreeSet<u32>,
 }
 
 impl View {
     pub(super) fn new(own: BootId, name: String, begun: Instant) -> Self {
-        Self { own, name, begun, sent: None, back: None, hubs: HashMap::new(), free: HashMap::new() }
+        Self { own, name, begun, sent: VecDeque::new(), back: None, hubs: HashMap::new(), free: HashMap::new() }
     }
 
     pub(super) fn sent(&mut self, beat: u64, now: Instant) {
-        self.sent = Some((beat, now));
+        self.sent.push_back((beat, now));
+        // What is older proves nothing any more.
+        while self.sent.front().is_some_and(|(_, at)| now.duration_since(*at) > DEAD) {
+            self.sent.pop_front();
+        }
     }
 
     pub(super) fn heard(&mut self, lease: Lease, now: Instant) {
         let leads: BTreeMap<u32, Inputs> = lease.leads.into_iter().map(|l| (l.partition, l.decided)).collect();
         if lease.boot == self.own
-            && let Some((beat, at)) = self.sent
-            && beat == lease.beat
+            && let Some(nth) = self.sent.iter().position(|(beat, _)| *beat == lease.beat)
         {
-            self.back = Some(at);
+            self.back = self.sent.drain(..=nth).last().map(|(_, at)| at);
         }
         if lease.bye {
             self.hubs.remove(&lease.boot);
             return;
         }
+        let declines: BTreeSet<u32> = lease.declines.into_iter().collect();
+        self.hubs.retain(|_, seen| now.duration_since(seen.at) < SEASONED * 10);
         match self.hubs.get_mut(&lease.boot) {
             Some(seen) if lease.beat <= seen.beat => {}
             Some(seen) => {
                 let broken = now.duration_since(seen.at) >= DEAD;
-                (seen.beat, seen.leads) = (lease.beat, leads);
+                (seen.beat, seen.leads, seen.declines) = (lease.beat, leads, declines);
                 seen.since = if broken { now } else { seen.since };
                 seen.at = now;
             }
             None => {
-                self.hubs.insert(lease.boot, Seen { name: lease.hub, beat: lease.beat, at: now, since: now, leads });
+                self.hubs.insert(lease.boot, Seen { name: lease.hub, beat: lease.beat, at: now, since: now, leads, declines });
             }
         }
     }
@@ -79,9 +85,15 @@ impl View {
     }
 
     /// How far the others have decided what they lead.
-    pub(super) fn decided(&self) -> BTreeMap<u32, Inputs> {
-        let others = self.hubs.iter().filter(|(boot, _)| **boot != self.own);
-        others.flat_map(|(_, seen)| seen.leads.iter().map(|(p, decided)| (*p, decided.clone()))).collect()
+    pub(super) fn decided(&self, now: Instant) -> BTreeMap<u32, Inputs> {
+        let mut furthest: BTreeMap<u32, Inputs> = BTreeMap::new();
+        for (partition, decided) in self.alive(now).filter(|(boot, _)| **boot != self.own).flat_map(|(_, seen)| &seen.leads) {
+            match furthest.get_mut(partition) {
+                Some(known) if known.observations >= decided.observations => {}
+                _ => drop(furthest.insert(*partition, decided.clone())),
+            }
+        }
+        furthest
     }
 
     /// What this hub is to claim and keep. `leading`: what it leads; `standing`: the last answer.
@@ -95,10 +107,11 @@ impl View {
         for p in 0..partitions {
             let listed = self.alive(now).any(|(boot, seen)| *boot != self.own && seen.leads.contains_key(&p));
             let preferred = rank(&order, p, &self.name, self.own);
+            let others = order.names.iter().filter(|(_, boot, declines)| *boot != self.own && !declines.contains(&p)).count();
             let is_mine = if leading.contains(&p) {
                 self.free.remove(&p);
                 // Given back only to one who is there to take it, and seasoned.
-                preferred == Some(0) || order.seasoned < 2 || preferred.is_none()
+                preferred == Some(0) || order.seasoned < 2 || others == 0 || preferred.is_none()
             } else if listed {
                 self.free.remove(&p);
                 false
@@ -117,9 +130,9 @@ impl View {
 
     /// Whom to prefer: the seasoned; all that live where nobody is.
     fn order(&self, now: Instant) -> Order {
-        let names = |old: bool| -> Vec<(String, BootId)> {
+        let names = |old: bool| -> Vec<(String, BootId, BTreeSet<u32>)> {
             let some = self.alive(now).filter(|(_, seen)| !old || now.duration_since(seen.since) >= SEASONED);
-            some.map(|(boot, seen)| (seen.name.clone(), *boot)).collect()
+            some.map(|(boot, seen)| (seen.name.clone(), *boot, seen.declines.clone())).collect()
         };
         let seasoned = names(true);
         let count = seasoned.len();
@@ -128,7 +141,7 @@ impl View {
 }
 
 struct Order {
-    names: Vec<(String, BootId)>,
+    names: Vec<(String, BootId, BTreeSet<u32>)>,
     seasoned: usize,
 }
 
@@ -140,8 +153,9 @@ fn rank(order: &Order, p: u32, name: &str, own: BootId) -> Option<u32> {
         (hasher.finish(), boot.0)
     };
     let ours = weight(name, own);
-    let counts = order.names.iter().any(|(_, boot)| *boot == own);
-    counts.then(|| order.names.iter().filter(|(n, boot)| weight(n, *boot) > ours).count() as u32)
+    let counts = order.names.iter().any(|(_, boot, _)| *boot == own);
+    let before = |(n, boot, declines): &&(String, BootId, BTreeSet<u32>)| !declines.contains(&p) && weight(n, *boot) > ours;
+    counts.then(|| order.names.iter().filter(before).count() as u32)
 }
 
 #[cfg(test)]
@@ -157,6 +171,8 @@ mod tests {
         views: Vec<(View, BTreeSet<u32>)>,
         beat: u64,
         mute: BTreeSet<usize>,
+        /// What a hub does not lead, and says so.
+        declines: HashMap<usize, Vec<u32>>,
     }
 
     fn boot(i: usize) -> BootId {
@@ -166,7 +182,7 @@ mod tests {
     impl World {
         fn new(hubs: usize) -> Self {
             let now = Instant::now();
-            let mut world = Self { now, views: vec![], beat: 0, mute: BTreeSet::new() };
+            let mut world = Self { now, views: vec![], beat: 0, mute: BTreeSet::new(), declines: HashMap::new() };
             (0..hubs).for_each(|_| world.join());
             world
         }
@@ -192,7 +208,8 @@ mod tests {
                     if !self.mute.contains(&i) {
                         view.sent(self.beat, self.now);
                         beats.iter().for_each(|b| view.heard(b.clone(), self.now));
-                        let now_mine = view.mine(PARTITIONS, leads, leads, self.now);
+                        let mut now_mine = view.mine(PARTITIONS, leads, leads, self.now);
+                        now_mine.retain(|p| !self.declines.get(&i).is_some_and(|d| d.contains(p)));
                         *leads = now_mine;
                     }
                 }
@@ -201,7 +218,15 @@ mod tests {
 
         fn lease(&self, i: usize, leads: &BTreeSet<u32>) -> Lease {
             let leads = leads.iter().map(|p| Led { partition: *p, decided: Inputs { commands: 0, observations: 0 } }).collect();
-            Lease { hub: format!("hub-{i}"), boot: boot(i), beat: self.beat, leads, bye: false, at: Timestamp(0) }
+            Lease {
+                hub: format!("hub-{i}"),
+                boot: boot(i),
+                beat: self.beat,
+                leads,
+                declines: self.declines.get(&i).cloned().unwrap_or_default(),
+                bye: false,
+                at: Timestamp(0),
+            }
         }
 
         /// How many of the living lead each partition.
@@ -269,6 +294,20 @@ mod tests {
             world.views[1].1.clear();
             assert!(world.views[0].1.is_disjoint(&gave), "taken back within a second");
         }
+    }
+
+    #[test]
+    fn what_a_hub_cannot_lead_another_leads_without_a_break() {
+        let mut world = World::new(2);
+        world.pass(400);
+        let cannot: Vec<u32> = world.views[0].1.iter().copied().take(4).collect();
+        world.declines.insert(0, cannot.clone());
+        world.pass(40);
+        for _ in 0..100 {
+            world.pass(1);
+            assert_eq!(world.leaders(), vec![1; PARTITIONS as usize], "{:?}", world.shares());
+        }
+        assert!(cannot.iter().all(|p| world.views[1].1.contains(p)));
     }
 
     #[test]

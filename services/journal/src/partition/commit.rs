@@ -18,6 +18,9 @@ pub(super) async fn commit(desk: &Desk, tail: &mut Tail, term: u64, records: &[R
             Ok(Err(AppendError::Unknown(why))) => return Err(End::SteppedDown(why)),
             Err(_) => return Err(End::SteppedDown("the log did not acknowledge in time".into())),
             Ok(Err(AppendError::NotStored(why))) => {
+                if desk.cancel.is_cancelled() || tokio::time::Instant::now() > deadline {
+                    return Err(End::SteppedDown(why));
+                }
                 tracing::warn!(partition = desk.partition, why, "a batch is tried again");
                 tokio::time::sleep(jitter(pause)).await;
                 pause = (pause * 2).min(Duration::from_secs(2));

@@ -15,6 +15,8 @@ const PROGRESS_INPUTS: u64 = 10_000;
 const PROGRESS_AFTER: Micros = 10 * MINUTE;
 /// How often old inputs are let go.
 const TRIM_EVERY: Micros = 10 * MINUTE;
+/// How long the last progress may take.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// Streams planned at once after a change of the reference.
 const SLICE: usize = 500;
 
@@ -197,6 +199,7 @@ impl<'a> Lead<'a> {
                 self.reader = self.desk.inputs(&self.passed);
                 Ok(())
             }
+            ReadFault::Corrupt(why) => Err(End::Stopped(format!("{}: {why}; restore the topic from a backup", e.at))),
             ReadFault::Gone { .. } | ReadFault::BeyondEnd { .. } | ReadFault::Gap { .. } => {
                 let why = format!("inputs-lost: {e}; inputs that were acknowledged are not there; restore the log from a backup");
                 Err(End::Stopped(why))
@@ -383,7 +386,8 @@ impl<'a> Lead<'a> {
         {
             let mut batch = self.batch(next_n);
             batch.progress(&self.settled, looks::of(&self.tail.ledger));
-            if self.commit(batch).await.is_err() {
+            // Where the log is away, the next one reads the inputs again: a stop does not wait for it.
+            if !matches!(tokio::time::timeout(FAREWELL, self.commit(batch)).await, Ok(Ok(()))) {
                 let partition = self.desk.partition;
                 tracing::info!(partition, "the last progress was not recorded; the inputs are read again at the next start");
             }

@@ -80,6 +80,8 @@ pub struct Stats {
     pub claims: u64,
 }
 
+/// How long a leader waits for the reference that its partition's decisions rest on.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// A loop goes round at least this often, so that health checks see it live.
 pub(crate) const BEAT: Duration = Duration::from_secs(5);
 /// Who led for so long, or decided anything, may claim at once again. Claims stand in the journal for ever.
@@ -136,8 +138,14 @@ impl Desk {
 
     /// The reference, at or past the highest position that accepted decisions of this partition rest on, or all that can be read of it.
     async fn reference(&self, needs: u64) -> Result<Arc<Reference>, End> {
-        let mut changes = self.reference.clone();
+        let (mut changes, begun) = (self.reference.clone(), Instant::now());
         loop {
+            if !self.mine() {
+                return Err(End::GivenBack);
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(End::SteppedDown(format!("the reference did not come to offset {needs} within {} s", PATIENCE.as_secs())));
+            }
             tokio::select! {
                 () = self.cancel.cancelled() => return Err(End::Cancelled),
                 found = changes.wait_for(|r| r.next >= needs || r.broken) => return found.map(|r| r.clone()).map_err(|_| End::Cancelled),

@@ -48,8 +48,9 @@ impl Tail {
             Err(ReadError { fault: ReadFault::Io(why), .. }) => {
                 // A new reader goes on where this one broke; whoever awaits a record has a deadline of its own.
                 tracing::warn!(partition = desk.partition, why, "reading the journal is tried again");
-                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                // First of all: whoever drops this half-way has a reader that goes on.
                 self.reader = reader(desk, &self.ledger);
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
                 Ok(())
             }
             Err(e) => Err(End::Stopped(format!("{e}; the journal lost records, or another one stands here: restore it from a backup"))),

@@ -247,3 +247,52 @@ async fn facts_on_the_wrong_stream_are_noted() {
     until_noted(&world, "wrong-stream").await;
     assert_eq!(world.replayed(device(1).partition(5)).await.streams[&device(1)].head.version, before);
 }
+
+/// A log whose journal is never read: its readers say nothing, as consumers have been known to.
+struct Silent(Arc<dyn fleet_log::EventLog>);
+
+struct Nothing;
+
+impl fleet_log::Reader for Nothing {
+    fn next(&mut self) -> fleet_log::Fut<'_, Result<Item, fleet_log::ReadError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+impl fleet_log::EventLog for Silent {
+    fn ensure(&self, topics: &[fleet_log::TopicSpec]) -> fleet_log::Fut<'_, Result<(), fleet_log::Error>> {
+        self.0.ensure(topics)
+    }
+    fn append(&self, at: fleet_log::TopicPartition, records: Vec<Record>) -> fleet_log::Fut<'static, Result<(), fleet_log::AppendError>> {
+        self.0.append(at, records)
+    }
+    fn read(&self, _: &[(fleet_log::TopicPartition, u64)]) -> Box<dyn fleet_log::Reader> {
+        Box::new(Nothing)
+    }
+    fn bounds(&self, at: fleet_log::TopicPartition) -> fleet_log::Fut<'_, Result<std::ops::Range<u64>, fleet_log::Error>> {
+        self.0.bounds(at)
+    }
+    fn trim(&self, at: fleet_log::TopicPartition, before: u64) -> fleet_log::Fut<'_, Result<(), fleet_log::Error>> {
+        self.0.trim(at, before)
+    }
+}
+
+/// Field report 2 (kafka-flow#849): a recovery that hangs ends the process with the reason, well before health checks call it stuck.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_stops_answering_while_catching_up_ends_the_process_with_the_reason() {
+    let folder = TempDir::new().unwrap();
+    let log = crate::hubs::shared(&folder).await;
+    let (mut tasks, hubs) = (tokio::task::JoinSet::new(), Some(fleet_journal::Hubs { name: "one".into(), leads: false }));
+    let config = fleet_journal::Config { hubs, ..fleet_journal::Config::new(Arc::new(Silent(log)), Topics::embedded()) };
+    let begun = std::time::Instant::now();
+    let journal = fleet_journal::Journal::start(config, &mut tasks, tokio_util::sync::CancellationToken::new()).await.unwrap();
+    let ended = loop {
+        match tasks.join_next().await.unwrap().unwrap() {
+            Err(error) => break error.to_string(),
+            Ok(()) => panic!("a loop ended as if all were well"),
+        }
+    };
+    assert!(ended.contains("no progress") && ended.contains("does not answer"), "{ended}");
+    assert!(begun.elapsed().as_secs() < 60, "it took {:?}", begun.elapsed());
+    assert!(journal.statuses().iter().all(|s| s.beat.elapsed().as_secs() < 60), "no loop was called stuck before");
+}

@@ -22,7 +22,7 @@ struct Hub {
 }
 
 /// The log that all share; it has leases.
-async fn shared(folder: &TempDir) -> Arc<dyn EventLog> {
+pub async fn shared(folder: &TempDir) -> Arc<dyn EventLog> {
     let log = open(folder).await;
     let (name, settings) = (topics::name(topics::LEASES), BTreeMap::new());
     let (cleanup, durability) = (Cleanup::Delete, Durability::Awaited);

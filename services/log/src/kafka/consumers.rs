@@ -70,7 +70,7 @@ impl Consumers {
     /// A client to ask about bounds and topics.
     pub(super) fn any(&self) -> Result<Arc<BaseConsumer<Context>>, Error> {
         let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(one) = all.first() {
+        if let Some(one) = all.iter().find(|one| !one.shunned.load(Ordering::Relaxed)) {
             return Ok(one.client.clone());
         }
         let one = self.make()?;
@@ -117,7 +117,13 @@ impl Consumers {
     fn place(&self, at: &TopicPartition) -> Result<Arc<One>, Error> {
         let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
         // One that stalled, and that nobody reads from any more, goes.
-        all.retain(|one| !one.shunned.load(Ordering::Relaxed) || !one.taken.lock().unwrap_or_else(|e| e.into_inner()).is_empty());
+        let idle =
+            |one: &mut Arc<One>| one.shunned.load(Ordering::Relaxed) && one.taken.lock().unwrap_or_else(|e| e.into_inner()).is_empty();
+        let gone: Vec<_> = all.extract_if(.., idle).collect();
+        if !gone.is_empty() {
+            // Dropping one that stalled may take its time.
+            let _ = std::thread::Builder::new().name("kafka-bury".into()).spawn(move || drop(gone));
+        }
         for one in all.iter().filter(|one| !one.shunned.load(Ordering::Relaxed)) {
             if one.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone()) {
                 return Ok(one.clone());
@@ -148,14 +154,22 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // The queue's callback goes before another reader may set one on the same queue.
-        drop(self.queue.take());
-        if let Ok(list) = list(&self.topic, self.at.partition, At::Invalid)
-            && let Err(error) = self.one.client.incremental_unassign(&list)
-        {
-            tracing::debug!(at = %self.at, %error, "a partition was not let go");
+        let (queue, one, at, topic) = (self.queue.take(), self.one.clone(), self.at.clone(), std::mem::take(&mut self.topic));
+        let give_back = move || {
+            // The queue's callback goes before another reader may set one on the same queue.
+            drop(queue);
+            if let Ok(list) = list(&topic, at.partition, At::Invalid)
+                && let Err(error) = one.client.incremental_unassign(&list)
+            {
+                tracing::debug!(%at, %error, "a partition was not let go");
+            }
+            one.taken.lock().unwrap_or_else(|e| e.into_inner()).remove(&at);
+        };
+        // The client answers within milliseconds, if it is well: no thread that others need waits for that.
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(give_back)),
+            Err(_) => give_back(),
         }
-        self.one.taken.lock().unwrap_or_else(|e| e.into_inner()).remove(&self.at);
     }
 }
 

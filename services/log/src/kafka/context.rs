@@ -1,24 +1,22 @@
-//! What librdkafka tells its owner: trouble, its log, and the question for a token.
+//! What librdkafka tells its owner: trouble, and its log.
 
-use super::options::{Options, Sasl};
-use rdkafka::client::OAuthToken;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{ClientContext, Statistics};
-use std::{error::Error, path::Path, path::PathBuf, sync::Arc, sync::Mutex, time::Duration, time::Instant};
+use std::{sync::Arc, sync::Mutex, time::Duration, time::Instant};
 
 /// One line about the same trouble in this time; librdkafka says some dozens a second.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Of every client.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Context {
     shared: Arc<Shared>,
 }
 
+#[derive(Default)]
 struct Shared {
-    token_file: Option<PathBuf>,
     trouble: Mutex<Option<Trouble>>,
 }
 
@@ -30,14 +28,6 @@ struct Trouble {
 }
 
 impl Context {
-    pub(super) fn new(options: &Options) -> Self {
-        let token_file = match &options.sasl {
-            Some(Sasl::TokenFile(file)) => Some(file.clone()),
-            Some(Sasl::Password { .. }) | None => None,
-        };
-        Self { shared: Arc::new(Shared { token_file, trouble: Mutex::new(None) }) }
-    }
-
     /// What the clients last complained of, in words that a person can act on: a call that timed out does not know why.
     pub(super) fn trouble(&self) -> Option<String> {
         let trouble = self.shared.trouble.lock().unwrap_or_else(|e| e.into_inner());
@@ -82,8 +72,6 @@ impl Context {
 }
 
 impl ClientContext for Context {
-    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
-
     fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
         match level {
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => tracing::error!(facility, text, "librdkafka"),
@@ -103,41 +91,6 @@ impl ClientContext for Context {
     fn error(&self, error: KafkaError, reason: &str) {
         self.note(&error, reason);
     }
-
-    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
-        token(self.shared.token_file.as_deref().ok_or("no token file is set")?)
-    }
 }
 
 impl ConsumerContext for Context {}
-
-/// Who a token is of, and until when, by its own words: the brokers verify it.
-fn token(file: &Path) -> Result<OAuthToken, Box<dyn Error>> {
-    use base64::Engine;
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let token = text.trim().to_owned();
-    let claims = token.split('.').nth(1).ok_or_else(|| format!("{}: no JWT", file.display()))?;
-    let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims).map_err(|e| format!("{}: {e}", file.display()))?;
-    let claims: serde_json::Value = serde_json::from_slice(&claims).map_err(|e| format!("{}: {e}", file.display()))?;
-    let until = claims["exp"].as_f64().ok_or_else(|| format!("{}: the token has no `exp`", file.display()))?;
-    let principal_name = claims["sub"].as_str().unwrap_or_default().to_owned();
-    Ok(OAuthToken { token, principal_name, lifetime_ms: (until * 1000.0) as i64 })
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
-    use super::*;
-
-    #[test]
-    fn a_token_file_says_whose_it_is_and_until_when() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        // {"sub":"fleet-hub","exp":1893456000}
-        std::fs::write(file.path(), "e30.eyJzdWIiOiJmbGVldC1odWIiLCJleHAiOjE4OTM0NTYwMDB9.x\n").unwrap();
-        let read = token(file.path()).unwrap();
-        assert_eq!((read.principal_name.as_str(), read.lifetime_ms), ("fleet-hub", 1_893_456_000_000));
-        std::fs::write(file.path(), "no token").unwrap();
-        let refused = token(file.path()).err().unwrap().to_string();
-        assert!(refused.contains("no JWT") && refused.contains(&*file.path().to_string_lossy()), "{refused}");
-    }
-}

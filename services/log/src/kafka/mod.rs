@@ -49,7 +49,7 @@ impl KafkaLog {
     /// Opens it, and fails with a reason where no broker answers. No topic is known before [`EventLog::ensure`], [`KafkaLog::verify`]
     /// or [`KafkaLog::look`].
     pub async fn open(options: Options) -> Result<Self, Error> {
-        let context = Context::new(&options);
+        let context = Context::default();
         let topics = Arc::new(topics::Topics::new(&options, &context)?);
         // A consumer's trouble is heard, since a thread serves it: a wrong password is no broker that does not answer.
         let consumers = Arc::new(Consumers::new(&options, &context)?);

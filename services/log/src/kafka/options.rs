@@ -36,20 +36,15 @@ pub struct Tls {
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
-/// Who we are.
+/// Who we are. (No OAUTHBEARER: the administrative client of this library cannot be given a token.)
 #[derive(Clone, Debug)]
-pub enum Sasl {
-    /// A user and a password.
-    Password {
-        /// `SCRAM-SHA-512`, `SCRAM-SHA-256` or `PLAIN`.
-        mechanism: String,
-        /// The user.
-        username: String,
-        /// The password.
-        password: SecretString,
-    },
-    /// OAUTHBEARER: a file with a JWT that whoever runs us keeps fresh; read again whenever the last one runs out.
-    TokenFile(PathBuf),
+pub struct Sasl {
+    /// `SCRAM-SHA-512`, `SCRAM-SHA-256` or `PLAIN`.
+    pub mechanism: String,
+    /// The user.
+    pub username: String,
+    /// The password.
+    pub password: SecretString,
 }
 
 impl Options {
@@ -82,14 +77,8 @@ impl Options {
                 c.set("ssl.certificate.location", cert.display().to_string()).set("ssl.key.location", key.display().to_string());
             }
         }
-        match &self.sasl {
-            Some(Sasl::Password { mechanism, username, password }) => {
-                c.set("sasl.mechanism", mechanism).set("sasl.username", username).set("sasl.password", password.expose_secret());
-            }
-            Some(Sasl::TokenFile(_)) => {
-                c.set("sasl.mechanism", "OAUTHBEARER");
-            }
-            None => {}
+        if let Some(Sasl { mechanism, username, password }) = &self.sasl {
+            c.set("sasl.mechanism", mechanism).set("sasl.username", username).set("sasl.password", password.expose_secret());
         }
         c
     }
@@ -125,8 +114,9 @@ impl Options {
             .set("fetch.min.bytes", "1")
             .set("fetch.queue.backoff.ms", "5")
             .set("fetch.error.backoff.ms", "50")
-            .set("queued.min.messages", "10000")
-            .set("queued.max.messages.kbytes", "8192")
+            // Of each partition, of which a hub reads some two hundred.
+            .set("queued.min.messages", "5000")
+            .set("queued.max.messages.kbytes", "1024")
             .set("check.crcs", "true")
             // Nothing writes transactions to our topics: a stray open one must hide nothing.
             .set("isolation.level", "read_uncommitted");

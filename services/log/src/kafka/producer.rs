@@ -82,15 +82,11 @@ impl Pending {
 pub(super) struct Deliveries(Context);
 
 impl ClientContext for Deliveries {
-    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
     fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
         self.0.log(level, facility, text);
     }
     fn error(&self, error: KafkaError, reason: &str) {
         self.0.note(&error, reason);
-    }
-    fn generate_oauth_token(&self, config: Option<&str>) -> Result<rdkafka::client::OAuthToken, Box<dyn std::error::Error>> {
-        self.0.generate_oauth_token(config)
     }
 }
 

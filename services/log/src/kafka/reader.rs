@@ -141,6 +141,9 @@ impl Lane {
                 Some(Err(error)) => match error.rdkafka_error_code() {
                     // Said once, then nothing more: ask where the partition begins and ends, and begin anew.
                     Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => return Ok(true),
+                    Some(RDKafkaErrorCode::BadMessage | RDKafkaErrorCode::BadCompression) => {
+                        return Err(ReadFault::Corrupt(error.to_string()));
+                    }
                     _ => return Err(ReadFault::Io(error.to_string())),
                 },
             }

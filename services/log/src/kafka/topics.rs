@@ -5,8 +5,10 @@ use crate::port::{Cleanup, Error, TopicSpec};
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ConfigSource, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::Metadata;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a change of topics may take.
@@ -76,7 +78,7 @@ impl Change {
 }
 
 pub(super) struct Topics {
-    admin: AdminClient<Context>,
+    admin: Arc<AdminClient<Context>>,
     options: Options,
     context: Context,
 }
@@ -90,7 +92,7 @@ impl Topics {
     pub(super) fn new(options: &Options, context: &Context) -> Result<Self, Error> {
         let admin = AdminClient::from_config_and_context(&options.client(), context.clone())
             .map_err(|e| Error::Io(format!("no client can be made: {e}")))?;
-        Ok(Self { admin, options: options.clone(), context: context.clone() })
+        Ok(Self { admin: Arc::new(admin), options: options.clone(), context: context.clone() })
     }
 
     fn io(&self, what: &str, error: &dyn fmt::Display) -> Error {
@@ -98,9 +100,16 @@ impl Topics {
         Error::Io(format!("{what}: {error}{trouble}"))
     }
 
-    /// The topic, or `None` where there is none. Blocks.
-    fn found(&self, name: &str) -> Result<Option<Found>, Error> {
-        let metadata = self.admin.inner().fetch_metadata(Some(name), super::consumers::ASK).map_err(|e| self.io(name, &e))?;
+    /// What the brokers say of a topic; asking blocks, so another thread asks.
+    async fn metadata(&self, name: &str) -> Result<Metadata, Error> {
+        let (admin, topic) = (self.admin.clone(), name.to_owned());
+        let asked = tokio::task::spawn_blocking(move || admin.inner().fetch_metadata(Some(&topic), super::consumers::ASK));
+        asked.await.map_err(|e| self.io(name, &e))?.map_err(|e| self.io(name, &e))
+    }
+
+    /// The topic, or `None` where there is none.
+    async fn found(&self, name: &str) -> Result<Option<Found>, Error> {
+        let metadata = self.metadata(name).await?;
         let Some(topic) = metadata.topics().first() else { return Ok(None) };
         if let Some(error) = topic.error() {
             let code = RDKafkaErrorCode::from(error);
@@ -115,7 +124,7 @@ impl Topics {
         let mut changes = Vec::new();
         for spec in specs {
             let topic = self.name(spec);
-            let Some(found) = self.found(&topic)? else {
+            let Some(found) = self.found(&topic).await? else {
                 changes.push(Change::Create { topic, partitions: spec.partitions, replication: self.options.replication });
                 continue;
             };
@@ -176,7 +185,7 @@ impl Topics {
     async fn until_known(&self, spec: &TopicSpec, name: &str) -> Result<(), Error> {
         let until = tokio::time::Instant::now() + PATIENCE;
         loop {
-            let metadata = self.admin.inner().fetch_metadata(Some(name), super::consumers::ASK);
+            let metadata = self.metadata(name).await;
             let led = metadata.is_ok_and(|m| {
                 m.topics().first().is_some_and(|t| {
                     t.partitions().len() == spec.partitions as usize

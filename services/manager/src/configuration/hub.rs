@@ -219,7 +219,10 @@ impl Configuration {
             None => lines.push(format!("read models are files in {}", self.data.display())),
         }
         match &self.vault {
-            Some(vault) => lines.push(format!("the vault is in {}, schema `{}_vault`", vault.url, vault.prefix)),
+            Some(vault) => {
+                vault.told()?;
+                lines.push(format!("the vault is in {}, schema `{}_vault`", vault.url, vault.prefix));
+            }
             None => lines.push("the vault is a file of this hub: what is sealed here, no other hub can read".into()),
         }
         for site in &self.sites {

@@ -42,8 +42,6 @@ pub struct Log {
     /// `SCRAM-SHA-512`, `SCRAM-SHA-256` or `PLAIN`.
     #[serde(default = "scram")]
     pub mechanism: String,
-    /// In place of user and password: file with a JWT for OAUTHBEARER, kept fresh by whoever runs the hub.
-    pub token_file: Option<PathBuf>,
     /// URL of a schema registry that speaks Confluent's protocol: https, or http on loopback. Then public records have its frame.
     pub registry: Option<String>,
 }
@@ -61,7 +59,7 @@ fn scram() -> String {
 impl Log {
     /// Paths count from the file.
     pub(super) fn from(&mut self, base: &Path) {
-        for path in [&mut self.ca_file, &mut self.cert_file, &mut self.key_file, &mut self.password_file, &mut self.token_file] {
+        for path in [&mut self.ca_file, &mut self.cert_file, &mut self.key_file, &mut self.password_file] {
             *path = path.take().map(|p| base.join(p));
         }
     }
@@ -90,11 +88,10 @@ impl Log {
         if let Some(registry) = &self.registry {
             safe_way(registry).map_err(|e| anyhow!("log.registry: {e}"))?;
         }
-        match (&self.user, &self.password_file, &self.token_file) {
-            (None, None, _) | (Some(_), Some(_), None) => {}
-            (_, _, Some(_)) => bail!("log.token_file and log.user: one of them"),
-            (Some(_), None, None) => bail!("log.user needs log.password_file"),
-            (None, Some(_), None) => bail!("log.password_file needs log.user"),
+        match (&self.user, &self.password_file) {
+            (None, None) | (Some(_), Some(_)) => {}
+            (Some(_), None) => bail!("log.user needs log.password_file"),
+            (None, Some(_)) => bail!("log.password_file needs log.user"),
         }
         if self.cert_file.is_some() != self.key_file.is_some() {
             bail!("log.cert_file and log.key_file go together");
@@ -107,9 +104,6 @@ impl Log {
             if self.mechanism == "PLAIN" && self.user.is_some() {
                 bail!("log.mechanism = PLAIN sends the password as it is: say log.tls = true, or take SCRAM-SHA-512");
             }
-            if self.token_file.is_some() {
-                bail!("log.token_file is sent as it is: say log.tls = true");
-            }
         }
         Ok(())
     }
@@ -117,29 +111,24 @@ impl Log {
     /// What the file says, in lines.
     pub(super) fn told(&self) -> anyhow::Result<Vec<String>> {
         let files = [("log.ca_file", &self.ca_file), ("log.cert_file", &self.cert_file), ("log.key_file", &self.key_file)];
-        let more = [("log.password_file", &self.password_file), ("log.token_file", &self.token_file)];
+        let more = [("log.password_file", &self.password_file)];
         for (what, file) in files.into_iter().chain(more) {
             file.as_ref().map_or(Ok(()), |f| there(what, f))?;
         }
         let tls = if self.tls { "with TLS" } else { "without TLS" };
-        let who = match (&self.user, &self.token_file) {
-            (Some(user), _) => format!("as {user} ({})", self.mechanism),
-            (None, Some(_)) => "with a token".into(),
-            (None, None) => "as nobody".into(),
-        };
+        let who = self.user.as_ref().map_or_else(|| "as nobody".into(), |user| format!("as {user} ({})", self.mechanism));
         let copies = format!("copies {}, {} before a record counts", self.replication, self.min_insync);
         Ok(vec![format!("the log is Kafka at {}, {tls}, {who}; topics `{}fm.…`, {copies}", self.brokers.join(","), self.prefix)])
     }
 
     /// As the provider takes it.
     pub fn options(&self) -> anyhow::Result<Options> {
-        let sasl = match (&self.user, &self.password_file, &self.token_file) {
-            (Some(username), Some(file), _) => {
+        let sasl = match (&self.user, &self.password_file) {
+            (Some(username), Some(file)) => {
                 let text = std::fs::read_to_string(file).with_context(|| format!("log.password_file {}", file.display()))?;
                 let password = text.trim_end_matches(['\n', '\r']).to_owned().into();
-                Some(Sasl::Password { mechanism: self.mechanism.clone(), username: username.clone(), password })
+                Some(Sasl { mechanism: self.mechanism.clone(), username: username.clone(), password })
             }
-            (_, _, Some(file)) => Some(Sasl::TokenFile(file.clone())),
             _ => None,
         };
         let client = self.cert_file.clone().zip(self.key_file.clone());

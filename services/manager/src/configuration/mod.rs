@@ -27,6 +27,8 @@ fn read<T: DeserializeOwned>(file: &Path, finish: impl FnOnce(&mut T, &Path) -> 
         }
         let source = config::File::new(&name, config::FileFormat::Toml);
         let env = config::Environment::with_prefix("FM_CFG").prefix_separator("__").separator("__");
+        // A list is said with commas.
+        let env = env.try_parsing(true).list_separator(",").with_list_parse_key("log.brokers");
         let built = config::Config::builder().add_source(source).add_source(env).build().with_context(|| name.clone())?;
         let mut read: T = built.try_deserialize().with_context(|| name.clone())?;
         finish(&mut read, file.parent().unwrap_or(Path::new("."))).with_context(|| name.clone())?;
