@@ -29,7 +29,15 @@ impl Brokers {
         Self { folder: folder.join("kafka"), count: 1, port: free_ports()?, props: String::new(), tls: true }.up()
     }
 
-    fn up(self) -> anyhow::Result<Self> {
+    /// Another test may take the same ports at the same moment.
+    fn up(mut self) -> anyhow::Result<Self> {
+        for _ in 0..3 {
+            if self.script("up").is_ok() {
+                return Ok(self);
+            }
+            let _ = self.script("wipe");
+            self.port = free_ports()?;
+        }
         self.script("up")?;
         Ok(self)
     }

@@ -48,7 +48,11 @@ pub(crate) async fn follow(
             },
             () = tokio::time::sleep(TICK) => {
                 // Where the end cannot be told, nobody knows that we are at it.
-                let behind = config.log.bounds(at.clone()).await.map_or(true, |b| b.end > ledger.position.next);
+                let bounds = tokio::select! {
+                    () = cancel.cancelled() => return Ok(()),
+                    bounds = config.log.bounds(at.clone()) => bounds,
+                };
+                let behind = bounds.map_or(true, |b| b.end > ledger.position.next);
                 let now = config.clock.now();
                 behind_since = behind.then(|| behind_since.unwrap_or(now));
                 if behind_since.is_some_and(|since| now.since(since) > PATIENCE) {

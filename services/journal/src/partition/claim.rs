@@ -52,7 +52,11 @@ async fn end(desk: &Desk) -> Result<u64, End> {
     let mut pause = Duration::from_millis(100);
     loop {
         let bounds = desk.config.log.bounds(desk.config.topics.at(names::JOURNAL, desk.partition));
-        match tokio::time::timeout_at(until, bounds).await {
+        let bounds = tokio::select! {
+            () = desk.cancel.cancelled() => return Err(End::Cancelled),
+            bounds = tokio::time::timeout_at(until, bounds) => bounds,
+        };
+        match bounds {
             Ok(Ok(bounds)) => return Ok(bounds.end),
             Ok(Err(error)) if tokio::time::Instant::now() > until => return Err(End::Fatal(error.to_string())),
             Ok(Err(error)) => {

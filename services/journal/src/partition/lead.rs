@@ -269,7 +269,12 @@ impl<'a> Lead<'a> {
         if self.barrier.is_none() && self.tail.timers.next().is_some_and(|due| due <= batch.now) {
             let end =
                 async |topic| self.desk.config.log.bounds(self.desk.config.topics.at(topic, self.desk.partition)).await.map(|b| b.end);
-            match (end(names::COMMANDS).await, end(names::OBSERVATIONS).await) {
+            let ends = async { (end(names::COMMANDS).await, end(names::OBSERVATIONS).await) };
+            let ends = tokio::select! {
+                () = self.desk.cancel.cancelled() => return,
+                ends = ends => ends,
+            };
+            match ends {
                 (Ok(commands), Ok(observations)) => self.barrier = Some((batch.now, Inputs { commands, observations })),
                 (Err(error), _) | (_, Err(error)) => tracing::warn!(%error, "the end of the inputs cannot be told; deadlines wait"),
             }
