@@ -62,12 +62,13 @@ def count(db, what):
     db.execute("INSERT INTO tally VALUES (?, 1) ON CONFLICT (what) DO UPDATE SET count = count + 1", (what,))
 
 
-def take_event(db, topic, subject, seq, name, body):
+def take_event(db, topic, subject, seq, name, body, trimmed):
     row = db.execute("SELECT last FROM seq WHERE topic = ? AND subject = ?", (topic, subject)).fetchone()
     last = row[0] if row else 0
     if seq <= last:
         return count(db, "repeats")
-    if seq != last + 1:
+    # Where the beginning of a partition is gone by age, a subject may begin later than at 1.
+    if seq != last + 1 and not (last == 0 and trimmed):
         sys.exit(f"{topic}: {subject} has {seq} after {last}: records are missing")
     db.execute("INSERT INTO seq VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET last = excluded.last", (topic, subject, seq))
     count(db, topic)
@@ -92,21 +93,21 @@ def take_state(db, subject, seq, body):
         db.execute("INSERT OR REPLACE INTO device VALUES (?, ?, ?)", (device, seq, state))
 
 
-def take(db, schemas, prefix, message):
+def take(db, schemas, prefix, trimmed, message):
     topic = message.topic().removeprefix(prefix)
     subject, seq = message.key().decode(), int(header(message, "fleet_seq"))
     name, body = schemas.read(message.value()) if message.value() else (None, None)
     if topic == STATE:
         take_state(db, subject, seq, body)
     else:
-        take_event(db, topic, subject, seq, name, body)
+        take_event(db, topic, subject, seq, name, body, (topic, message.partition()) in trimmed)
     place = (topic, message.partition(), message.offset() + 1)
     db.execute("INSERT INTO place VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET next = excluded.next", place)
 
 
 def places(db, consumer, prefix):
-    """Where each partition is read on: from what the tables hold, else from its beginning."""
-    found = []
+    """Where each partition is read on: from what the tables hold, else from its beginning; and which have lost their beginning."""
+    found, trimmed = [], set()
     for topic in (*EVENTS, STATE):
         metadata = consumer.list_topics(prefix + topic, timeout=30).topics[prefix + topic]
         if metadata.error is not None:
@@ -114,10 +115,12 @@ def places(db, consumer, prefix):
         for partition in metadata.partitions:
             row = db.execute("SELECT next FROM place WHERE topic = ? AND partition = ?", (topic, partition)).fetchone()
             low, _ = consumer.get_watermark_offsets(TopicPartition(prefix + topic, partition), timeout=30)
+            if low > 0:
+                trimmed.add((topic, partition))
             if row and topic != STATE and row[0] < low:
                 sys.exit(f"{topic}/{partition}: what comes after offset {row[0]} is gone; the table must be built anew")
             found.append(TopicPartition(prefix + topic, partition, max(row[0] if row else 0, low)))
-    return found
+    return found, trimmed
 
 
 def follow(args):
@@ -125,7 +128,8 @@ def follow(args):
     db.executescript(TABLES)
     settings = {"bootstrap.servers": args.brokers, "group.id": "no-group", "enable.auto.commit": False, "auto.offset.reset": "error"}
     consumer = Consumer(settings)
-    consumer.assign(places(db, consumer, args.prefix))
+    found, trimmed = places(db, consumer, args.prefix)
+    consumer.assign(found)
     schemas, heard = Schemas(args.schemas), time.monotonic()
     while args.idle is None or time.monotonic() - heard < args.idle:
         messages = consumer.consume(500, timeout=0.2)
@@ -136,7 +140,7 @@ def follow(args):
                     if message.error().retriable() or message.error().code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
                         continue
                     raise KafkaException(message.error())
-                take(db, schemas, args.prefix, message)
+                take(db, schemas, args.prefix, trimmed, message)
                 heard = time.monotonic()
     consumer.close()
 

@@ -54,7 +54,7 @@ impl View {
         if lease.boot == self.own
             && let Some(nth) = self.sent.iter().position(|(beat, _)| *beat == lease.beat)
         {
-            self.back = self.sent.drain(..=nth).last().map(|(_, at)| at);
+            self.back = self.sent.drain(..=nth).next_back().map(|(_, at)| at);
         }
         if lease.bye {
             self.hubs.remove(&lease.boot);

@@ -116,11 +116,11 @@ impl<'a> Lead<'a> {
             return Err(End::GivenBack);
         }
         self.same_time()?;
+        let ledger = &self.tail.ledger;
         self.desk.status.send_modify(|s| {
             (s.beat, s.term) = (Instant::now(), self.term);
-            s.stats.decisions = self.tail.ledger.decisions;
             (s.stats.commands, s.stats.observations) = (self.settled.commands, self.settled.observations);
-            (s.stats.fenced, s.stats.streams) = (self.tail.ledger.fenced, self.tail.ledger.streams.len());
+            (s.stats.decisions, s.stats.fenced, s.stats.streams) = (ledger.decisions, ledger.fenced, ledger.streams.len());
         });
         self.see_reference();
         let next_n = self.tail.standing(self.desk, self.term)?;
@@ -267,13 +267,10 @@ impl<'a> Lead<'a> {
     /// A deadline fires only when the inputs have been read up to an end that was taken after it fell due.
     async fn deadlines(&mut self, batch: &mut Batch) {
         if self.barrier.is_none() && self.tail.timers.next().is_some_and(|due| due <= batch.now) {
-            let end =
-                async |topic| self.desk.config.log.bounds(self.desk.config.topics.at(topic, self.desk.partition)).await.map(|b| b.end);
+            let Desk { config, partition, .. } = self.desk;
+            let end = async |topic| config.log.bounds(config.topics.at(topic, *partition)).await.map(|b| b.end);
             let ends = async { (end(names::COMMANDS).await, end(names::OBSERVATIONS).await) };
-            let ends = tokio::select! {
-                () = self.desk.cancel.cancelled() => return,
-                ends = ends => ends,
-            };
+            let Some(ends) = self.desk.cancel.run_until_cancelled(ends).await else { return };
             match ends {
                 (Ok(commands), Ok(observations)) => self.barrier = Some((batch.now, Inputs { commands, observations })),
                 (Err(error), _) | (_, Err(error)) => tracing::warn!(%error, "the end of the inputs cannot be told; deadlines wait"),
