@@ -6,7 +6,10 @@ use crate::generations::{Generations, Rebuilt};
 use crate::projector::Projector;
 use crate::shelf::Slot;
 use crate::store::Turn;
-use std::{collections::BTreeMap, time::Instant};
+use std::{collections::BTreeMap, time::Duration, time::Instant};
+
+/// How long the generation that serves may take to come to where the new one is.
+const LEVEL: Duration = Duration::from_secs(10);
 
 impl Generations {
     /// Fills the next generation while this one serves, compares both at the same position, and flips. Where they differ it flips
@@ -38,13 +41,15 @@ impl Generations {
         let started = Instant::now();
         let next = Slot::new(number, self.store.open(&self.control, number).await?);
         let mut projector = Projector::new(next.db.clone(), self.log.clone(), self.journal.clone()).await?;
-        projector.run_to(&self.ends().await?).await?;
+        let ends = self.ends().await?;
+        projector.run_to(&ends).await?;
         next.db.measure().await?;
         let took = started.elapsed();
         // From here on the old one stands still, so that both can be brought to the same position and compared.
         let mut shelf = self.shelf.lock().await;
         let seen = self.follow(&mut shelf).await?;
         let fed = shelf.active.feed.is_some();
+        self.level(&shelf.active.db, fed, &ends).await?;
         shelf.active.pause().await?;
         let counted = async {
             let _still = shelf.active.db.still().await?;
@@ -68,6 +73,23 @@ impl Generations {
         }
         let (differences, (decisions, devices), flipped) = counted?;
         Ok(Rebuilt { generation: number, decisions, devices, took, differences, flipped })
+    }
+
+    /// Until the one that serves has what the new one has: a stop, or a log that is far away, may have left it behind. One that cannot be
+    /// brought there is compared as it is, and the differences say so.
+    async fn level(&self, serves: &Db, fed: bool, ends: &BTreeMap<u32, u64>) -> Result<(), Error> {
+        if !fed {
+            let caught_up = async { Projector::new(serves.clone(), self.log.clone(), self.journal.clone()).await?.run_to(ends).await };
+            if let Err(error) = caught_up.await {
+                tracing::warn!(%error, "the generation that serves is compared as it stands");
+            }
+        }
+        let until = Instant::now() + LEVEL;
+        let behind = |standing: &BTreeMap<u32, u64>| ends.iter().any(|(p, end)| standing.get(p).is_some_and(|next| next < end));
+        while behind(&self.standing(serves).await?) && fed && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
     }
 
     /// Brings the new generation to where the old one stands, and compares them.

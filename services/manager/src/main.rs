@@ -46,13 +46,25 @@ fn main() -> ExitCode {
     };
     let outcome = runtime.block_on(run(args.command));
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
-    match outcome {
+    let code = match outcome {
         Ok(code) => code,
         Err(e) => {
             eprintln!("{e:#}");
             ExitCode::FAILURE
         }
-    }
+    };
+    leave(code)
+}
+
+/// Ends the process at once. Kafka's clients may still be saying goodbye to brokers that are away, on threads of their own: what other
+/// libraries tidy up at an ordinary exit they still use, and the process would end by a signal.
+fn leave(code: ExitCode) -> ! {
+    use std::io::Write;
+    let _ = (std::io::stdout().flush(), std::io::stderr().flush());
+    // The only way to see which code it is.
+    let code =
+        if code == ExitCode::SUCCESS { 0 } else { [1, replay::INTEGRITY].into_iter().find(|c| code == ExitCode::from(*c)).unwrap_or(1) };
+    signal_hook::low_level::exit(code.into())
 }
 
 async fn run(command: Command) -> anyhow::Result<ExitCode> {

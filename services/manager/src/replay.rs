@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// Exit code for a journal that is not sound.
-const INTEGRITY: u8 = 9;
+pub const INTEGRITY: u8 = 9;
 
 /// Reads every partition, prints what was found, and says whether it may be believed.
 pub async fn run(args: ReplayArgs) -> anyhow::Result<ExitCode> {
