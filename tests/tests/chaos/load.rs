@@ -63,11 +63,13 @@ impl Load {
     }
 
     /// Goes on in peace until answers come again, then lets everything open come to its end.
-    pub async fn settle(mut self, fleet: &Fleet) -> Done {
+    pub async fn settle(mut self, fleet: &mut Fleet) -> Done {
         let answered = |done: &Mutex<Done>| done.lock().unwrap().decisions.len();
         let (before, patience) = (answered(&self.done), Instant::now() + Duration::from_secs(90));
         while answered(&self.done) < before + 3 * WIDTH as usize {
             assert!(Instant::now() < patience, "no further command was answered after the last harm:\n{}", fleet.log());
+            // As whoever runs it would: one that ended by itself, since its log was away too long, is started again.
+            (0..fleet.count()).for_each(|nth| fleet.launch(nth).unwrap());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         self.stop.store(true, Ordering::Relaxed);

@@ -43,7 +43,7 @@ async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_i
     let load = Load::start(&fleet, &world.places[0].name, devices, setting("FM_CHAOS_RATE", 600));
     let span = Duration::from_secs(setting("FM_CHAOS_SECONDS", 120));
     let harms = harm::harm(&mut fleet, &mut brokers, &database, span, &mut rng).await;
-    let done = load.settle(&fleet).await;
+    let done = load.settle(&mut fleet).await;
     // While both still publish: what others see is complete and in order.
     let table = folder.path().join("table.sqlite");
     let consumer = Consumer { fleet: &fleet, table: table.to_str().unwrap() };
