@@ -6,7 +6,7 @@ use crate::rows::{self, ATTENTION, CONDITION, CONFIG_VERSION, DEVICE, HISTORY, O
 use crate::sql::{Transaction, Value};
 use fleet_lifecycle::device::{Condition, TaskState, tenant_state};
 use fleet_lifecycle::{Device, Entity, Sense, Unclaimed, condition_type};
-use fleet_schemas::{DeviceId, Effect, Severity, Status, StreamId};
+use fleet_schemas::{DeviceId, Severity, Status, StreamId};
 use serde_json::json;
 
 /// Writes what the fold changed. Nothing is written unless every position stands where this projector left it.
@@ -77,7 +77,7 @@ fn device(device: &Device, known: &Known) -> Row {
         device.phase.map(|p| p.as_str()).into(),
         device.phase_since.into(),
         device.owner.as_str().into(),
-        tenant_state(device.phase, impaired(device)).into(),
+        tenant_state(device.phase, device.impaired()).into(),
         inventory.and_then(|i| i.rack.clone()).into(),
         inventory.and_then(|i| i.slurm_node.clone()).into(),
         Value::Json(bad(device)),
@@ -85,11 +85,6 @@ fn device(device: &Device, known: &Known) -> Row {
         known.head.version.into(),
         known.at.into(),
     ]
-}
-
-/// Whether an effect bears on what a tenant gets.
-fn impaired(device: &Device) -> bool {
-    [Effect::RequireDrain, Effect::Fatal, Effect::PreventAllocation].into_iter().any(|e| device.effect(e).is_some())
 }
 
 /// The conditions that stand the wrong way, or are not known.

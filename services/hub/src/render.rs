@@ -3,7 +3,7 @@
 use fleet_lifecycle::device::{Condition, TaskState, instruction};
 use fleet_lifecycle::{Device, Reference, Sense, condition_type, device::tenant_state};
 use fleet_projections::{DeviceDoc, DeviceRow, Reads};
-use fleet_schemas::{Effect, Severity, SiteId, Source, Status, Timestamp};
+use fleet_schemas::{Severity, SiteId, Source, Status, Timestamp};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -146,11 +146,10 @@ fn inventory(d: &Device) -> Value {
 }
 
 fn lifecycle(d: &Device) -> Value {
-    let impaired = [Effect::RequireDrain, Effect::Fatal, Effect::PreventAllocation].into_iter().any(|e| d.effect(e).is_some());
     json!({
         "phase": d.phase.map(|p| p.as_str()), "since": d.phase_since.to_string(), "stage": d.stage.map(|s| s.as_str()), "cause": d.cause,
         "then": d.then.map(|t| t.as_str()), "drain_proven": d.drain_proven, "until": d.until.map(|t| t.to_string()), "owner": d.owner.as_str(),
-        "tenant_state": tenant_state(d.phase, impaired),
+        "tenant_state": tenant_state(d.phase, d.impaired()),
         "untested": d.untested.iter().map(|s| s.as_str()).collect::<Vec<_>>(),
         "profile_site": d.profile_site.as_ref().map(|s| s.as_str()),
         "holds": d.holds.iter().map(|(name, h)| json!({

@@ -46,8 +46,15 @@ type Asked = (mpsc::Sender<Question>, Mutex<Option<mpsc::Receiver<Question>>>);
 pub(crate) enum Question {
     /// Somebody has begun to wait for this command. A repeat of one leaves no record when another hub leads.
     Command(CommandId, StreamId),
-    /// How these streams stand, when the journal has been read up to this offset at least; none where it has not.
-    States(Vec<StreamId>, u64, oneshot::Sender<Option<Vec<(Entity, Head)>>>),
+    /// How these streams stand, when the journal has been read up to this offset at least.
+    States(States),
+}
+
+/// See [`Question::States`].
+pub(crate) struct States {
+    pub(crate) streams: Vec<StreamId>,
+    pub(crate) read: u64,
+    pub(crate) tell: oneshot::Sender<Vec<(Entity, Head)>>,
 }
 
 /// Questions that the loop of a partition has not looked at yet, the most: one that is not looked at is not answered, and asked again.
@@ -89,8 +96,8 @@ impl Outcomes {
     /// How streams of a partition stand; see [`Question::States`].
     pub(crate) async fn states(&self, partition: u32, streams: Vec<StreamId>, read: u64) -> Option<Vec<(Entity, Head)>> {
         let (tell, told) = oneshot::channel();
-        self.asked.get(partition as usize)?.0.send(Question::States(streams, read, tell)).await.ok()?;
-        told.await.ok().flatten()
+        self.asked.get(partition as usize)?.0.send(Question::States(States { streams, read, tell })).await.ok()?;
+        told.await.ok()
     }
 
     /// What is asked of `partition`: for its loop alone.

@@ -17,6 +17,7 @@ pub mod replay;
 mod retention;
 mod rules;
 mod topics;
+mod turn;
 
 pub use ask::{Answer, AskError, Outcomes};
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -27,6 +28,7 @@ pub use partition::{Phase, Stats, Status};
 pub use reactor::Positions;
 pub use rules::Rules;
 pub use topics::Topics;
+pub use turn::in_turn;
 
 use fleet_fence::Head;
 use fleet_lifecycle::{Entity, Reference};
@@ -165,17 +167,10 @@ impl Journal {
         Ok(self.config.log.bounds(at(names::JOURNAL)).await?.end)
     }
 
-    /// How streams of `partition` stand, once its loop has read the journal up to offset `read`; none where that is not soon. Streams that
-    /// do not exist are left out.
+    /// How streams of `partition` stand, once its loop has read the journal up to offset `read`; none where that is not within `patience`.
+    /// Streams that do not exist are left out.
     pub async fn states(&self, partition: u32, streams: Vec<StreamId>, read: u64, patience: Duration) -> Option<Vec<(Entity, Head)>> {
-        let until = tokio::time::Instant::now() + patience;
-        loop {
-            let asked = self.outcomes.states(partition, streams.clone(), read);
-            if let Some(states) = tokio::time::timeout_at(until, asked).await.ok()? {
-                return Some(states);
-            }
-            tokio::time::timeout_at(until, tokio::time::sleep(Duration::from_millis(20))).await.ok()?;
-        }
+        tokio::time::timeout(patience, self.outcomes.states(partition, streams, read)).await.ok()?
     }
 
     /// What this hub is to lead, and how far others are.

@@ -4,14 +4,11 @@ use super::fold::{Fold, Meant};
 use super::records::{Out, state};
 use super::{Publisher, partitions};
 use fleet_fence::Position;
-use fleet_journal::Turns;
 use fleet_log::{AppendError, Error, Item, ReadError, ReadFault, Reader};
 use fleet_schemas::{DeviceId, StreamId, topics};
 use futures::FutureExt;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Records of the journal that are read before what they mean is appended.
@@ -22,38 +19,10 @@ const WATCHED: u64 = 5000;
 const ACKNOWLEDGED: Duration = Duration::from_secs(60);
 /// How often a position is written at most.
 const STORE_EVERY: Duration = Duration::from_secs(1);
+/// Between two beginnings.
+const AGAIN: Duration = Duration::from_secs(1);
 /// How long the state of a device is waited for, each time.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Publishes a partition whenever it is this hub's turn.
-pub(super) async fn in_turn(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<(), Error> {
-    let mut turns = publisher.journal.turns();
-    loop {
-        tokio::select! {
-            () = cancel.cancelled() => return Ok(()),
-            Ok(_) = turns.wait_for(|t| t.mine.contains(&partition)) => {}
-        }
-        let turn = cancel.child_token();
-        let follow = run(publisher.clone(), partition, turn.clone());
-        tokio::pin!(follow);
-        tokio::select! {
-            outcome = &mut follow => outcome?,
-            () = over(&mut turns, partition) => {
-                turn.cancel();
-                follow.await?;
-            }
-        }
-        if cancel.is_cancelled() {
-            return Ok(());
-        }
-    }
-}
-
-async fn over(turns: &mut watch::Receiver<Arc<Turns>>, partition: u32) {
-    if turns.wait_for(|t| !t.mine.contains(&partition)).await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
 
 /// Why following ends.
 enum End {
@@ -64,7 +33,10 @@ enum End {
     Stopped(String),
 }
 
-async fn run(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<(), Error> {
+/// Publishes a partition until `cancel`.
+pub(super) async fn run(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<(), Error> {
+    let stopped = metrics::gauge!("fm_publisher_stopped", "partition" => partition.to_string());
+    stopped.set(0.0);
     loop {
         let end = match Follower::begin(publisher.clone(), partition, cancel.clone()).await {
             Ok(mut follower) => {
@@ -81,14 +53,13 @@ async fn run(publisher: Publisher, partition: u32, cancel: CancellationToken) ->
             End::Cancelled => return Ok(()),
             End::Away(why) => {
                 tracing::warn!(partition, why, "publishing begins again");
-                tokio::select! {
-                    () = cancel.cancelled() => return Ok(()),
-                    () = tokio::time::sleep(Duration::from_secs(1)) => {}
+                if cancel.run_until_cancelled(tokio::time::sleep(AGAIN)).await.is_none() {
+                    return Ok(());
                 }
             }
             End::Stopped(why) => {
                 tracing::error!(partition, why, "the publisher stopped at this partition; a person must look");
-                metrics::gauge!("fm_publisher_stopped", "partition" => partition.to_string()).set(1.0);
+                stopped.set(1.0);
                 cancel.cancelled().await;
                 return Ok(());
             }
@@ -276,10 +247,8 @@ impl Follower {
     /// Appends until the log has it all, in order for each subject.
     async fn put(&mut self, out: Vec<Out>) -> Result<(), End> {
         let mut spread: BTreeMap<(&'static str, u32), Vec<fleet_log::Public>> = BTreeMap::new();
-        for Out { topic, mut record } in out {
+        for Out { topic, name, mut record } in out {
             if let Some(value) = record.value.take() {
-                let name = record.headers.iter().find(|(k, _)| *k == "ce_type").map_or("", |(_, v)| v.as_str());
-                let name = name.trim_start_matches("fm.").trim_end_matches(".v1");
                 record.value = Some(self.publisher.frame.put(name, value).map_err(End::Stopped)?);
             }
             let partition = topics::java_partition(&record.key, partitions(topic));

@@ -10,7 +10,7 @@ mod fold;
 mod follow;
 mod records;
 
-use fleet_journal::{Journal, Positions};
+use fleet_journal::{Journal, Positions, in_turn};
 use fleet_log::{Error, Publish};
 use fleet_schemas::topics;
 use std::sync::Arc;
@@ -37,7 +37,9 @@ impl Publisher {
     /// Starts it. Its loops run in `tasks` until `cancel`; one that ends with an error must end the process.
     pub fn start(self, tasks: &mut JoinSet<Result<(), Error>>, cancel: &CancellationToken) {
         for partition in 0..self.journal.topics().partitions {
-            tasks.spawn(follow::in_turn(self.clone(), partition, cancel.clone()));
+            let publisher = self.clone();
+            let follow = move |turn| follow::run(publisher.clone(), partition, turn);
+            tasks.spawn(in_turn(self.journal.turns(), partition, cancel.clone(), follow));
         }
     }
 }

@@ -7,8 +7,8 @@ use fleet_lifecycle::device::tenant_state;
 use fleet_log::Public;
 use fleet_schemas::{
     BootstrapConfigEvent, BootstrapConfigVersioned, ConditionState, Decision, DeviceConditionChanged, DeviceEvent, DeviceHeld, DeviceId,
-    DeviceListed, DeviceOperationEnded, DeviceOperationStarted, DevicePhaseChanged, DeviceReleased, DeviceRelocated, DeviceState, Effect,
-    Event, Record, StreamId, Timestamp, decode, encode, fingerprint_of, registry, topics,
+    DeviceListed, DeviceOperationEnded, DeviceOperationStarted, DevicePhaseChanged, DeviceReleased, DeviceRelocated, DeviceState, Event,
+    Record, StreamId, Timestamp, decode, encode, fingerprint_of, registry, topics,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub enum Frame {
 /// A record for a public topic.
 pub(super) struct Out {
     pub(super) topic: &'static str,
+    /// Name of the record.
+    pub(super) name: &'static str,
     pub(super) record: Public,
 }
 
@@ -143,7 +145,7 @@ pub(super) fn of(decision: &Decision, index: usize, event: &Event, subject: &mut
         site: subject.site.as_ref().map(|s| s.as_str()),
         trace: &decision.trace_id,
     };
-    Some(Out { topic, record: envelope.seal(Some(told.value)) })
+    Some(Out { topic, name: told.name, record: envelope.seal(Some(told.value)) })
 }
 
 /// The state of a device as its record; a tombstone where it is gone for good. None where it was never listed.
@@ -161,7 +163,7 @@ pub(super) fn state(device: &Device, version: u64, changed_at: Timestamp) -> Opt
         phase: device.phase,
         phase_since: device.phase_since,
         owner: device.owner,
-        tenant_state: tenant_state(device.phase, impaired(device)).to_owned(),
+        tenant_state: tenant_state(device.phase, device.impaired()).to_owned(),
         conditions: device.conditions.iter().map(condition).collect(),
         version,
     };
@@ -176,11 +178,7 @@ pub(super) fn state(device: &Device, version: u64, changed_at: Timestamp) -> Opt
         site: Some(site.as_str()),
         trace: "",
     };
-    Some(Out { topic: topics::DEVICE_STATE, record: envelope.seal((!gone).then(|| encode(&told))) })
-}
-
-fn impaired(device: &Device) -> bool {
-    [Effect::RequireDrain, Effect::Fatal, Effect::PreventAllocation].into_iter().any(|e| device.effect(e).is_some())
+    Some(Out { topic: topics::DEVICE_STATE, name: DeviceState::NAME, record: envelope.seal((!gone).then(|| encode(&told))) })
 }
 
 fn condition(c: &fleet_lifecycle::device::Condition) -> ConditionState {

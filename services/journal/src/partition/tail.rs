@@ -1,7 +1,8 @@
 //! Reading the journal: every record goes through the ledger, whoever wrote it.
 
 use super::{Desk, End, timers::Timers};
-use crate::{Ledger, ask::Question, ledger::Applied};
+use crate::ask::{Question, States};
+use crate::{Ledger, ledger::Applied};
 use fleet_fence::NextN;
 use fleet_log::{Item, ReadError, ReadFault, Reader};
 use fleet_schemas::{StreamId, topics as names};
@@ -13,12 +14,14 @@ pub(crate) struct Tail {
     pub(crate) timers: Timers,
     reader: Box<dyn Reader>,
     asked: Option<mpsc::Receiver<Question>>,
+    /// Asked for states of further on than was read.
+    early: Vec<States>,
 }
 
 impl Tail {
     pub(crate) fn new(desk: &Desk, ledger: Ledger) -> Self {
         let reader = reader(desk, &ledger);
-        Self { ledger, timers: Timers::default(), reader, asked: desk.outcomes.asked(desk.partition) }
+        Self { ledger, timers: Timers::default(), reader, asked: desk.outcomes.asked(desk.partition), early: Vec::new() }
     }
 
     /// Reads and applies one record, if there is one; or answers a question. Cancel safe: nothing is awaited
@@ -43,6 +46,7 @@ impl Tail {
                 if let Applied::Decision(decision) = applied {
                     self.applied(desk, &decision, stored.offset);
                 }
+                self.tell_states();
                 Ok(())
             }
             Err(ReadError { fault: ReadFault::Io(why), .. }) => {
@@ -57,19 +61,27 @@ impl Tail {
         }
     }
 
-    fn answer(&self, desk: &Desk, question: Question) {
+    fn answer(&mut self, desk: &Desk, question: Question) {
         match question {
             Question::Command(command, stream) => {
                 if let Some(answer) = self.ledger.streams.get(&stream).and_then(|s| s.memory.get(&command)) {
                     desk.outcomes.tell(command, answer, true);
                 }
             }
-            Question::States(streams, read, tell) => {
-                let state = |s: &StreamId| self.ledger.streams.get(s).map(|s| (s.entity.clone(), s.head));
-                let states = (self.ledger.position.next >= read).then(|| streams.iter().filter_map(state).collect());
-                // Who asked may have left.
-                let _ = tell.send(states);
+            Question::States(asked) => {
+                self.early.push(asked);
+                self.tell_states();
             }
+        }
+    }
+
+    /// Tells those whose offset has been read by now; who left is forgotten.
+    fn tell_states(&mut self) {
+        let next = self.ledger.position.next;
+        for States { streams, tell, .. } in self.early.extract_if(.., |asked| asked.read <= next || asked.tell.is_closed()) {
+            let state = |s: &StreamId| self.ledger.streams.get(s).map(|s| (s.entity.clone(), s.head));
+            // A closed one has nobody to tell.
+            let _ = tell.send(streams.iter().filter_map(state).collect());
         }
     }
 

@@ -8,11 +8,10 @@
 
 mod follow;
 
-use crate::{Config, Journal, Turns};
+use crate::{Config, Journal, in_turn};
 use fleet_fence::Position;
 use fleet_log::{Error, Fut};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +28,9 @@ impl Journal {
     /// error must end the process.
     pub fn react(&self, positions: Arc<dyn Positions>, tasks: &mut JoinSet<Result<(), Error>>, cancel: CancellationToken) {
         for partition in 0..self.config.topics.partitions {
-            tasks.spawn(in_turn(self.config.clone(), partition, positions.clone(), self.turns.clone(), cancel.clone()));
+            let (config, positions) = (self.config.clone(), positions.clone());
+            let follow = move |turn| from_there(config.clone(), partition, positions.clone(), turn);
+            tasks.spawn(in_turn(self.turns.clone(), partition, cancel.clone(), follow));
         }
     }
 }
@@ -37,46 +38,16 @@ impl Journal {
 /// Between two questions for a position.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Follows a partition whenever it is this hub's turn, from where the last one wrote that it was.
-async fn in_turn(
-    config: Config,
-    partition: u32,
-    positions: Arc<dyn Positions>,
-    mut turns: watch::Receiver<Arc<Turns>>,
-    cancel: CancellationToken,
-) -> Result<(), Error> {
-    loop {
-        tokio::select! {
-            () = cancel.cancelled() => return Ok(()),
-            // A hub that is alone has no leases, and its turn never ends.
-            Ok(_) = turns.wait_for(|t| t.mine.contains(&partition)) => {}
+/// Follows a partition from where the last one wrote that it was.
+async fn from_there(config: Config, partition: u32, positions: Arc<dyn Positions>, cancel: CancellationToken) -> Result<(), Error> {
+    let position = loop {
+        match positions.load().await {
+            Ok(mut all) => break all.remove(&partition),
+            Err(error) => tracing::warn!(partition, %error, "the reactor's position is asked for again"),
         }
-        let position = match positions.load().await {
-            Ok(mut all) => all.remove(&partition),
-            Err(error) => {
-                tracing::warn!(partition, %error, "the reactor's position is asked for again");
-                tokio::select! {
-                    () = cancel.cancelled() => return Ok(()),
-                    () = tokio::time::sleep(AGAIN) => continue,
-                }
-            }
-        };
-        let turn = cancel.child_token();
-        let ended = async {
-            if turns.wait_for(|t| !t.mine.contains(&partition)).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-            turn.cancel();
-        };
-        let followed = follow::run(config.clone(), partition, position, positions.clone(), turn.clone());
-        tokio::pin!(followed);
-        let outcome = tokio::select! {
-            outcome = &mut followed => outcome,
-            () = ended => followed.await,
-        };
-        outcome?;
-        if cancel.is_cancelled() {
+        if cancel.run_until_cancelled(tokio::time::sleep(AGAIN)).await.is_none() {
             return Ok(());
         }
-    }
+    };
+    follow::run(config, partition, position, positions, cancel).await
 }

@@ -266,6 +266,11 @@ impl Device {
     pub fn effect(&self, effect: Effect) -> Option<&Condition> {
         self.conditions.iter().find(|c| c.status == Status::True && c.effects.contains(&effect))
     }
+
+    /// Whether an effect bears on what a tenant gets.
+    pub fn impaired(&self) -> bool {
+        [Effect::RequireDrain, Effect::Fatal, Effect::PreventAllocation].into_iter().any(|e| self.effect(e).is_some())
+    }
 }
 
 impl Condition {
