@@ -72,7 +72,7 @@ pub enum Unturned {
 }
 
 /// How long a flip waits for the other generation to come level.
-const LEVEL: Duration = Duration::from_secs(10);
+pub(crate) const LEVEL: Duration = Duration::from_secs(10);
 
 /// How often a process looks which generations another one let serve or stand beside.
 const FOLLOW: Duration = Duration::from_secs(1);

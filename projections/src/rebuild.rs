@@ -2,14 +2,11 @@
 
 use crate::compare::{Difference, compare};
 use crate::db::{Db, Error};
-use crate::generations::{Generations, Rebuilt};
+use crate::generations::{Generations, LEVEL, Rebuilt};
 use crate::projector::Projector;
 use crate::shelf::Slot;
 use crate::store::Turn;
 use std::{collections::BTreeMap, time::Duration, time::Instant};
-
-/// How long the generation that serves may take to come to where the new one is.
-const LEVEL: Duration = Duration::from_secs(10);
 
 impl Generations {
     /// Fills the next generation while this one serves, compares both at the same position, and flips. Where they differ it flips

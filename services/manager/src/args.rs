@@ -109,6 +109,12 @@ pub enum Role {
     Publisher,
 }
 
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.to_possible_value().as_ref().map_or("", |v| v.get_name()))
+    }
+}
+
 impl Role {
     /// Every one.
     pub fn all() -> BTreeSet<Self> {

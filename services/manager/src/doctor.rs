@@ -2,11 +2,12 @@
 
 use crate::configuration::{AgentClient, satellite::Configuration};
 use crate::print;
+use crate::{Code, FAILURE, SUCCESS};
 use fleet_satellite::{Check, SystemClock};
-use std::{path::Path, process::ExitCode};
+use std::path::Path;
 
 /// Asks everything once, changes nothing. Exit code 1 where something is wrong.
-pub async fn run(file: &Path) -> anyhow::Result<ExitCode> {
+pub async fn run(file: &Path) -> anyhow::Result<Code> {
     let configuration = Configuration::read(file)?;
     let mut all = Vec::new();
     for slurm in &configuration.slurm {
@@ -32,7 +33,7 @@ pub async fn run(file: &Path) -> anyhow::Result<ExitCode> {
         1 => "one thing is wrong".to_owned(),
         many => format!("{many} things are wrong"),
     });
-    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if wrong == 0 { SUCCESS } else { FAILURE })
 }
 
 async fn hub(configuration: &Configuration, client: &AgentClient<'_>) -> Vec<Check> {

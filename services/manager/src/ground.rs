@@ -53,9 +53,6 @@ impl Ground {
             }
             return Ok(Self { store: store(configuration, folder)?, ..Self::embedded(folder).await? });
         };
-        if roles.contains(&Role::Api) && !roles.contains(&Role::Projector) {
-            bail!("--roles: api needs projector: how far the read model is, and so how old an answer, only its feed says");
-        }
         let roles = parted(roles, configuration.postgres.is_some())?;
         if !folder.lock()? {
             bail!("{} is in use by another process; stop it, or give this one a folder of its own", folder.path.display());
@@ -69,7 +66,7 @@ impl Ground {
         if !plan.is_empty() {
             bail!("the topics are not as they must be; `fleet-manager topics apply` would do this:\n{}", lines(&plan));
         }
-        kafka.verify(&specs).await?;
+        kafka.take_up(&specs)?;
         if journal_of(&*kafka, &Topics::kafka()).await?.is_none() {
             bail!("no journal stands in these topics: `fleet-manager topics apply` founds it");
         }
@@ -118,16 +115,19 @@ impl Ground {
 
 /// Roles that go together. What is published has its position beside the read models: in a file, the next hub that leads would not know it.
 fn parted(mut roles: BTreeSet<Role>, shared: bool) -> anyhow::Result<BTreeSet<Role>> {
-    let follows = [Role::Reactor, Role::Publisher].into_iter().find(|r| roles.contains(r));
-    if let Some(role) = follows.filter(|_| !roles.contains(&Role::Decider)) {
-        bail!("--roles: {role:?} needs Decider: it follows the partitions that its hub leads");
-    }
-    if roles.contains(&Role::Decider) && !roles.contains(&Role::Reactor) {
-        bail!("--roles: Decider needs Reactor: nothing else draws what follows from the decisions of the partitions that it leads");
+    for (role, needs, why) in [
+        (Role::Api, Role::Projector, "how far the read model is, and so how old an answer, only its feed says"),
+        (Role::Reactor, Role::Decider, "it follows the partitions that its hub leads"),
+        (Role::Publisher, Role::Decider, "it follows the partitions that its hub leads"),
+        (Role::Decider, Role::Reactor, "nothing else draws what follows from the decisions of the partitions that it leads"),
+    ] {
+        if roles.contains(&role) && !roles.contains(&needs) {
+            bail!("--roles: {role} needs {needs}: {why}");
+        }
     }
     if roles.contains(&Role::Publisher) && !shared {
         if roles != Role::all() {
-            bail!("--roles: Publisher needs [postgres]: its positions are shared by the hubs");
+            bail!("--roles: {} needs [postgres]: its positions are shared by the hubs", Role::Publisher);
         }
         tracing::warn!("no [postgres]: nothing is published to other teams, since positions in a file are one hub's own");
         roles.remove(&Role::Publisher);
@@ -200,7 +200,7 @@ pub async fn topics(file: &std::path::Path, apply: bool, anew: bool) -> anyhow::
         return Ok(());
     }
     kafka.apply(&specs, &plan).await?;
-    kafka.verify(&specs).await?;
+    kafka.take_up(&specs)?;
     if !founded(&kafka, &[]).await? {
         for (topic, partition) in
             [names::COMMANDS, names::OBSERVATIONS].into_iter().flat_map(|t| (0..Topics::kafka().partitions).map(move |p| (t, p)))

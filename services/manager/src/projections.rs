@@ -3,6 +3,7 @@
 use crate::args::Of;
 use crate::configuration::hub::Configuration;
 use crate::folder::Folder;
+use crate::{Code, INTEGRITY, SUCCESS};
 use crate::{embedded, ground};
 use anyhow::{Context, bail};
 use fleet_hub::access::Issuer;
@@ -10,7 +11,7 @@ use fleet_journal::Topics;
 use fleet_log::{Error, EventLog, sqlite::SqliteLog};
 use fleet_projections::Store;
 use serde_json::Value;
-use std::{path::Path, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{path::Path, path::PathBuf, sync::Arc, time::Duration};
 
 /// A rebuild beside live reads may take long.
 const LIMIT: Duration = Duration::from_secs(3600);
@@ -95,7 +96,7 @@ pub async fn list(of: &Of) -> anyhow::Result<()> {
 }
 
 /// `rebuild`.
-pub async fn rebuild(of: &Of, flip_anyway: bool) -> anyhow::Result<ExitCode> {
+pub async fn rebuild(of: &Of, flip_anyway: bool) -> anyhow::Result<Code> {
     let (differences, flipped) = match holder(of).await? {
         Holder::Process(folder, key) => {
             let body = serde_json::json!({"flip_anyway": flip_anyway});
@@ -129,5 +130,5 @@ pub async fn rebuild(of: &Of, flip_anyway: bool) -> anyhow::Result<ExitCode> {
         "not the same as the one that served"
     });
     crate::print::lines(if flipped { "it serves now" } else { "the one before serves on; --flip-anyway lets the new one serve" });
-    Ok(if flipped { ExitCode::SUCCESS } else { ExitCode::from(9) })
+    Ok(if flipped { SUCCESS } else { INTEGRITY })
 }

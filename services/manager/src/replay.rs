@@ -2,15 +2,12 @@
 
 use crate::args::ReplayArgs;
 use crate::ground;
+use crate::{Code, INTEGRITY, SUCCESS};
 use fleet_journal::replay;
-use std::process::ExitCode;
 use std::time::Instant;
 
-/// Exit code for a journal that is not sound.
-pub const INTEGRITY: u8 = 9;
-
 /// Reads every partition, prints what was found, and says whether it may be believed.
-pub async fn run(args: ReplayArgs) -> anyhow::Result<ExitCode> {
+pub async fn run(args: ReplayArgs) -> anyhow::Result<Code> {
     debug_assert!(args.verify);
     let (log, topics) = ground::read_only(args.data.as_deref(), args.config.as_deref()).await?;
     let started = Instant::now();
@@ -35,7 +32,7 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<ExitCode> {
         peak_mib()
     ));
     crate::print::lines(if sound { "every chain verifies" } else { "the journal is not sound" });
-    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(INTEGRITY) })
+    Ok(if sound { SUCCESS } else { INTEGRITY })
 }
 
 /// The most memory this process had, MiB; 0 where the kernel does not say.

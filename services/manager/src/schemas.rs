@@ -2,12 +2,13 @@
 //! deploy step and never on the fly: a producer that may register can break every reader.
 
 use crate::configuration::hub::Configuration;
+use crate::{Code, FAILURE, SUCCESS};
 use anyhow::{Context, anyhow, bail};
 use fleet_hub::{Contract, Frame, contracts};
 use fleet_schemas::{safe_way, topics};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 /// A whole answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -93,7 +94,7 @@ fn place(config: &Path) -> anyhow::Result<Option<(Registry, String)>> {
 }
 
 /// `check`: whether today's schemas are the published ones, and whether the registry would take them.
-pub async fn check(config: Option<&Path>) -> anyhow::Result<ExitCode> {
+pub async fn check(config: Option<&Path>) -> anyhow::Result<Code> {
     let mut sound = true;
     let registry = config.map(place).transpose()?.flatten();
     for contract in contracts() {
@@ -118,7 +119,7 @@ pub async fn check(config: Option<&Path>) -> anyhow::Result<ExitCode> {
         (None, None) => "--config FILE checks against the registry that it names".into(),
     };
     crate::print::lines(&end);
-    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if sound { SUCCESS } else { FAILURE })
 }
 
 /// `register`: every schema, under its subject. One that breaks the rule is refused before any is registered.

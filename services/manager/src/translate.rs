@@ -1,14 +1,15 @@
 //! `translate`: what an agent would make of a recorded answer. So a user can attach an answer to a report.
 
 use crate::args::TranslateArgs;
+use crate::{Code, FAILURE, SUCCESS};
 use anyhow::{Context, bail};
 use fleet_satellite::{DeviceList, FileOptions, ListedDevice, translate_file};
 use fleet_schemas::DeviceId;
 use serde_json::Value;
-use std::{path::Path, process::ExitCode};
+use std::path::Path;
 
 /// Prints one JSON line per object; exit 1 where no object could be named.
-pub fn run(args: TranslateArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: TranslateArgs) -> anyhow::Result<Code> {
     let read = |path: &Path| std::fs::read_to_string(path).with_context(|| path.display().to_string());
     let list = |path: &Path| devices(&read(path)?).with_context(|| path.display().to_string());
     let options = FileOptions {
@@ -25,7 +26,7 @@ pub fn run(args: TranslateArgs) -> anyhow::Result<ExitCode> {
     }
     let failed = lines.iter().any(|l| l.get("error").is_some());
     lines.iter().for_each(|line| crate::print::lines(&line.to_string()));
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if failed { FAILURE } else { SUCCESS })
 }
 
 /// Names, one a line; or JSON: a list of names or of objects with `name` and `slurm_node`.

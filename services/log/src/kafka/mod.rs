@@ -46,8 +46,8 @@ struct Known {
 }
 
 impl KafkaLog {
-    /// Opens it, and fails with a reason where no broker answers. No topic is known before [`EventLog::ensure`], [`KafkaLog::verify`]
-    /// or [`KafkaLog::look`].
+    /// Opens it, and fails with a reason where no broker answers. No topic is known before [`EventLog::ensure`],
+    /// [`KafkaLog::take_up`] or [`KafkaLog::look`].
     pub async fn open(options: Options) -> Result<Self, Error> {
         let context = Context::default();
         let topics = Arc::new(topics::Topics::new(&options, &context)?);
@@ -79,12 +79,9 @@ impl KafkaLog {
         }
     }
 
-    /// Refuses the first thing that differs; nothing is changed.
-    pub async fn verify(&self, specs: &[TopicSpec]) -> Result<(), Error> {
-        match self.plan(specs).await?.first() {
-            Some(change) => Err(change.refusal()),
-            None => self.know(specs, true),
-        }
+    /// Knows the topics, which are as a plan would have them, for reading and writing.
+    pub fn take_up(&self, specs: &[TopicSpec]) -> Result<(), Error> {
+        self.know(specs, true)
     }
 
     /// Knows the topics for reading alone.

@@ -104,12 +104,17 @@ impl Lane {
         }
         let again = self.drain(ready)?;
         if again {
-            self.seat = Place::Failed;
-            self.seat = find(consumers, notify, &self.at, &self.topic, self.next);
+            self.find_anew(consumers, notify);
             return Ok(());
         }
         self.watch(consumers, notify);
         Ok(())
+    }
+
+    /// The seat is given back first: the same partition may be had of the same consumer again.
+    fn find_anew(&mut self, consumers: &Arc<Consumers>, notify: &Arc<Notify>) {
+        self.seat = Place::Failed;
+        self.seat = find(consumers, notify, &self.at, &self.topic, self.next);
     }
 
     /// Takes what the queue has. True = the place in the partition is no longer the consumer's, and is to be found again.
@@ -167,8 +172,7 @@ impl Lane {
                 if let Place::Found(seat) = &self.seat {
                     seat.shun();
                 }
-                self.seat = Place::Failed;
-                self.seat = find(consumers, notify, &self.at, &self.topic, self.next);
+                self.find_anew(consumers, notify);
             }
             self.heard = Instant::now();
         } else if self.asking.is_none() && self.heard.elapsed() >= IDLE {

@@ -1,7 +1,7 @@
 //! `hub --config`: where it listens, the sites and the roster.
 
 use super::log::Log;
-use super::postgres::Postgres;
+use super::postgres::{Postgres, VaultDatabase};
 use super::sites::{self, Commands, Role};
 use super::there;
 use anyhow::{Context, anyhow, bail};
@@ -24,7 +24,7 @@ pub struct Configuration {
     /// The database of the read models. Absent = files in `data`.
     pub postgres: Option<Postgres>,
     /// The database of the vault: a role, rights and backups of its own. Absent = a file in `data`, which no other hub can read.
-    pub vault: Option<Postgres>,
+    pub vault: Option<VaultDatabase>,
     /// Address to listen on; beyond loopback with `tls` alone.
     pub listen: SocketAddr,
     /// URL under which it is reached: the issuer of its tokens. Absent = what it listens on.
@@ -144,7 +144,8 @@ impl Configuration {
             read.data = base.join(&read.data);
             read.roster = base.join(&read.roster);
             read.log.iter_mut().for_each(|l| l.from(base));
-            read.postgres.iter_mut().chain(&mut read.vault).for_each(|p| p.from(base));
+            read.postgres.iter_mut().for_each(|p| p.from(base));
+            read.vault.iter_mut().for_each(|v| v.from(base));
             read.master_key = read.master_key.take().map(|f| base.join(f));
             read.issuers.iter_mut().for_each(|i| i.ca_file = i.ca_file.take().map(|f| base.join(f)));
             read.issuer_keys.iter_mut().for_each(|k| *k = base.join(&*k));
@@ -169,7 +170,8 @@ impl Configuration {
             bail!("url: an issuer that ends in /dev is a developer's, and no hub's");
         }
         self.log.as_ref().map_or(Ok(()), Log::verify)?;
-        self.postgres.iter().chain(&self.vault).try_for_each(Postgres::verify)?;
+        self.postgres.as_ref().map_or(Ok(()), Postgres::verify)?;
+        self.vault.as_ref().map_or(Ok(()), VaultDatabase::verify)?;
         sites::verify(self.commands()?)?;
         self.issuers.iter().try_for_each(|i| i.verify(&self.sites).with_context(|| format!("issuer {}", i.url)))?;
         self.clients().map(|_| ())
@@ -219,10 +221,7 @@ impl Configuration {
             None => lines.push(format!("read models are files in {}", self.data.display())),
         }
         match &self.vault {
-            Some(vault) => {
-                vault.told()?;
-                lines.push(format!("the vault is in {}, schema `{}_vault`", vault.url, vault.prefix));
-            }
+            Some(vault) => lines.push(vault.told()?),
             None => lines.push("the vault is a file of this hub: what is sealed here, no other hub can read".into()),
         }
         for site in &self.sites {

@@ -1,4 +1,4 @@
-//! `[postgres]` of a hub: the database of the read models and of what outlives them.
+//! `[postgres]` of a hub: the database of the read models and of what outlives them; `[vault]`: that of the vault.
 
 use super::there;
 use anyhow::{Context, bail};
@@ -97,5 +97,49 @@ impl Postgres {
             _ => None,
         };
         Ok(PostgresConfig { password: password(&self.password_file)?.into(), reader, ..self.without_passwords() })
+    }
+}
+
+/// The database of the vault: a role, rights and backups of its own.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VaultDatabase {
+    /// `postgres://user@host:port/database`, without a password. The role owns the schema.
+    pub url: String,
+    /// File with the role's password.
+    pub password_file: PathBuf,
+    /// The CA that signed the server's certificate, PEM. Absent = the system's.
+    pub ca_file: Option<PathBuf>,
+    /// What the name of the schema begins with. Hubs with the same one share the vault.
+    #[serde(default = "fleet")]
+    pub prefix: String,
+}
+
+impl VaultDatabase {
+    /// Paths count from the file.
+    pub(super) fn from(&mut self, base: &Path) {
+        self.password_file = base.join(&self.password_file);
+        self.ca_file = self.ca_file.take().map(|p| base.join(p));
+    }
+
+    pub(super) fn verify(&self) -> anyhow::Result<()> {
+        self.without_password().check().context("[vault]")
+    }
+
+    /// What the file says, in a line.
+    pub(super) fn told(&self) -> anyhow::Result<String> {
+        there("vault.password_file", &self.password_file)?;
+        self.ca_file.as_ref().map_or(Ok(()), |f| there("vault.ca_file", f))?;
+        Ok(format!("the vault is in {}, schema `{}_vault`", self.url, self.prefix))
+    }
+
+    fn without_password(&self) -> PostgresConfig {
+        let (ca_file, prefix) = (self.ca_file.clone(), self.prefix.clone());
+        PostgresConfig { ca_file, prefix, ..PostgresConfig::new(self.url.clone(), String::new().into()) }
+    }
+
+    /// As the vault takes it.
+    pub fn config(&self) -> anyhow::Result<PostgresConfig> {
+        Ok(PostgresConfig { password: password(&self.password_file)?.into(), ..self.without_password() })
     }
 }
