@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "part of tests, which say what failed by panicking")]
 
-use crate::{Fleet, repository};
+use crate::{Fleet, repository, until};
 use fleet_hub::published;
 use fleet_journal::{Applied, Ledger, Rules};
 use fleet_log::Item;
@@ -10,7 +10,6 @@ use fleet_schemas::{Event, StreamId, topics as names};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// A consumer of a fleet's public topics.
 pub struct Consumer<'a> {
@@ -34,13 +33,23 @@ impl Consumer<'_> {
         python(&args).args(idle).spawn().unwrap()
     }
 
-    /// Reads for a while, and is killed.
-    pub async fn killed_after(&self, span: Duration) {
-        let mut child = self.start(&[]);
-        tokio::time::sleep(span).await;
+    /// Reads so many records further, and is killed.
+    pub async fn killed_after(&self, records: i64) {
+        let (before, mut child) = (self.read().unwrap_or(0), self.start(&[]));
+        until("the consumer has read further", || async {
+            let read = self.read().map_err(|e| e.to_string())?;
+            if read >= before + records { Ok(()) } else { Err(format!("{read} records")) }
+        })
+        .await;
         assert!(child.try_wait().unwrap().is_none(), "the consumer ended by itself");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Records that are in its tables.
+    fn read(&self) -> rusqlite::Result<i64> {
+        let table = rusqlite::Connection::open_with_flags(self.table, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        table.query_row("SELECT coalesce(sum(count), 0) FROM tally", [], |r| r.get(0))
     }
 
     /// Reads until nothing comes any more; gives its tables.

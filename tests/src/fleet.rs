@@ -3,15 +3,19 @@
 
 use crate::configured::{hub_toml, log_toml, satellite_toml};
 use crate::pair::{self, World};
-use crate::{Api, Database, Rhythm, binary, free_port};
+use crate::{Api, Database, Rhythm, binary, free_port, until, until_within};
 use anyhow::{Context, bail};
 use fleet_hub::access::{Issuer, SCOPES, generate_key};
 use fleet_journal::Topics;
-use fleet_log::{EventLog, kafka};
+use fleet_log::{EventLog, Item, kafka};
+use fleet_schemas::{Inputs, Lease, decode, topics as names};
+use reqwest::Method;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What all hubs call themselves as an issuer.
 const ISSUER: &str = "http://127.0.0.1:1";
@@ -92,10 +96,7 @@ impl Fleet {
 
     /// Runs `fleet-manager` in the folder of hub `nth`, and gives what it says.
     pub fn manager(&self, nth: usize, args: &[&str]) -> anyhow::Result<String> {
-        let folder = self.folder.join(&self.hubs[nth].name);
-        let done = Command::new(binary("fleet-manager")).current_dir(folder).args(args).output()?;
-        let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-        if done.status.success() { Ok(text) } else { bail!("{args:?}: {text}") }
+        pair::manager_in(&self.folder.join(&self.hubs[nth].name), args)
     }
 
     /// How many hubs there are.
@@ -180,11 +181,66 @@ impl Fleet {
         Ok((Arc::new(log), Topics::kafka()))
     }
 
+    /// Waits until hub `nth` says that it is ready.
+    pub async fn ready(&self, nth: usize) -> anyhow::Result<()> {
+        let api = self.operator(nth)?;
+        until("the hub is ready", || async {
+            let answer = api.send(Method::GET, "/readyz", None, &[]).await.map_err(|e| e.to_string())?;
+            if answer.status.is_success() { Ok(()) } else { Err(answer.body.to_string()) }
+        })
+        .await;
+        Ok(())
+    }
+
+    /// Waits until hub `nth` shows so many devices.
+    pub async fn shows(&self, nth: usize, devices: usize) -> anyhow::Result<()> {
+        let api = self.operator(nth)?;
+        until_within(Duration::from_secs(120), "every device is known", || async {
+            let there = api.all("/devices").await.map_err(|e| e.to_string())?.len();
+            if there == devices { Ok(()) } else { Err(format!("{there} devices")) }
+        })
+        .await;
+        Ok(())
+    }
+
+    /// Waits until the hubs say in their leases of every input that the log has now that it is decided.
+    pub async fn decided(&self) -> anyhow::Result<()> {
+        let (log, topics) = self.log_of_hubs().await?;
+        let mut ends = Vec::new();
+        for partition in 0..topics.partitions {
+            let end = async |topic| Ok::<_, anyhow::Error>(log.bounds(topics.at(topic, partition)).await?.end);
+            ends.push(Inputs { commands: end(names::COMMANDS).await?, observations: end(names::OBSERVATIONS).await? });
+        }
+        until("every input is decided", || async {
+            let told = told(&*log, &topics).await.map_err(|e| e.to_string())?;
+            let open = ends
+                .iter()
+                .zip(0..)
+                .find(|(end, p)| told.get(p).is_none_or(|d: &Inputs| d.commands < end.commands || d.observations < end.observations));
+            open.map_or(Ok(()), |(end, p)| Err(format!("partition {p}: {end:?}, decided {:?}", told.get(&p))))
+        })
+        .await;
+        Ok(())
+    }
+
     /// The last lines of what each hub logged.
     pub fn log(&self) -> String {
         let of = |hub: &One| format!("{}:\n{}", hub.name, crate::running::tail(&self.folder.join(&hub.name).join("log.txt")));
         self.hubs.iter().map(of).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// How far each partition is decided, by the last beats.
+async fn told(log: &dyn EventLog, topics: &Topics) -> anyhow::Result<BTreeMap<u32, Inputs>> {
+    const BEATS: u64 = 20;
+    let at = topics.at(names::LEASES, 0);
+    let bounds = log.bounds(at.clone()).await?;
+    let mut reader = log.read(&[(at, bounds.end.saturating_sub(BEATS).max(bounds.start))]);
+    let mut decided = BTreeMap::new();
+    while let Item::Record(stored) = reader.next().await? {
+        decided.extend(decode::<Lease>(&stored.record.value)?.leads.into_iter().map(|led| (led.partition, led.decided)));
+    }
+    Ok(decided)
 }
 
 impl Drop for Fleet {

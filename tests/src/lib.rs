@@ -15,6 +15,7 @@ pub mod recorder;
 pub mod redecide;
 mod running;
 mod simulated;
+mod stand;
 mod waiting;
 
 pub use api::{Answer, Api, ask_token, assertion, encoded};
@@ -26,6 +27,7 @@ pub use fleet::Fleet;
 pub use pair::{Pair, Place, Rhythm, World, free_port};
 pub use running::{Running, binary};
 pub use simulated::configure;
+pub use stand::Stand;
 pub use waiting::{until, until_within};
 
 /// Installs the one provider of cryptography; to be called first in every test that speaks HTTP or signs.

@@ -155,9 +155,7 @@ impl Pair {
 
     /// Runs `fleet-manager` in the hub's folder, and gives what it says.
     pub fn manager(&self, args: &[&str]) -> anyhow::Result<String> {
-        let done = Command::new(binary("fleet-manager")).current_dir(self.folder.join("hub")).args(args).output()?;
-        let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-        if done.status.success() { Ok(text) } else { bail!("{args:?}: {text}") }
+        manager_in(&self.folder.join("hub"), args)
     }
 
     /// The hub's log, beside the hub.
@@ -313,6 +311,13 @@ impl Drop for Pair {
         end(&mut self.satellite);
         end(&mut self.hub);
     }
+}
+
+/// Runs `fleet-manager` in a folder, and gives what it says.
+pub(crate) fn manager_in(folder: &Path, args: &[&str]) -> anyhow::Result<String> {
+    let done = Command::new(binary("fleet-manager")).current_dir(folder).args(args).output()?;
+    let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    if done.status.success() { Ok(text) } else { bail!("{args:?}: {text}") }
 }
 
 /// A client's key at the site; gives the public half.

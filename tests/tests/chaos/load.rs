@@ -75,8 +75,7 @@ impl Load {
         self.stop.store(true, Ordering::Relaxed);
         let ended = async { while self.lanes.join_next().await.is_some_and(|lane| lane.is_ok()) {} };
         tokio::time::timeout(Duration::from_secs(90), ended).await.unwrap_or_else(|_| panic!("some are never answered:\n{}", fleet.log()));
-        // What was handed over is decided.
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        fleet.decided().await.unwrap();
         std::mem::take(&mut *self.done.lock().unwrap())
     }
 }

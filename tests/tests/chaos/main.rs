@@ -10,12 +10,11 @@ mod harm;
 mod load;
 
 use fleet_schemas::DeviceId;
-use fleet_tests::{Brokers, Consumer, Database, Fleet, World, crypto, seed, until_within};
+use fleet_tests::{Consumer, Fleet, Stand, seed};
 use load::Load;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
-use tempfile::TempDir;
 
 const DEVICES: u32 = 200;
 const HUBS: usize = 2;
@@ -27,14 +26,10 @@ fn setting(name: &str, default: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_is_decided_twice() {
-    crypto();
     let mut rng = ChaCha8Rng::seed_from_u64(seed(std::process::id().into()));
-    let (folder, options) = (TempDir::new().unwrap(), fleet_sim::Options { sites: 1, devices: DEVICES, seed: 1, people: false, pace: 1.0 });
-    let sim = fleet_sim::start(options).await.unwrap();
-    let world = World::simulated(&sim, folder.path()).unwrap();
-    let database = Database::start().unwrap();
-    let mut brokers = Brokers::start(folder.path(), 3, "").unwrap();
-    let mut fleet = Fleet::prepare(folder.path(), &world, HUBS, brokers.options(), Some(&database)).unwrap();
+    let options = fleet_sim::Options { sites: 1, devices: DEVICES, seed: 1, people: false, pace: 1.0 };
+    let Stand { folder, sim, world, database, mut brokers, mut fleet } = Stand::new(options, HUBS, 3, true).await.unwrap();
+    let database = database.unwrap();
     for hub in 0..HUBS {
         fleet.start(hub).await.unwrap();
     }
@@ -61,12 +56,7 @@ async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_i
 async fn enrolled(fleet: &mut Fleet) {
     fleet.start_satellite().await.unwrap();
     for hub in 0..HUBS {
-        let api = fleet.operator(hub).unwrap();
-        until_within(Duration::from_secs(120), "every device is known", || async {
-            let there = api.all("/devices").await.map_err(|e| e.to_string())?.len();
-            if there == DEVICES as usize { Ok(()) } else { Err(format!("{there} devices")) }
-        })
-        .await;
+        fleet.shows(hub, DEVICES as usize).await.unwrap();
     }
     fleet.end_satellite();
 }

@@ -1,12 +1,10 @@
 //! Two hubs that share Kafka, PostgreSQL and a vault, as they stand in production.
 
-use fleet_tests::{Api, Brokers, Database, Fleet, World, crypto, until};
+use fleet_tests::{Api, Fleet, Stand, until};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use tempfile::TempDir;
 
 const LIST: &str = "/api/v1/sites/sim1/slurm-bootstrap-configs/";
 
@@ -20,12 +18,7 @@ async fn ask(api: &Api, method: Method, path: &str, body: Value) -> (StatusCode,
 /// there: each is stopped and started in turn, while the other is asked without a pause.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hubs_are_one_service_and_a_rolling_restart_fails_no_request() {
-    crypto();
-    let (folder, options) = (TempDir::new().unwrap(), fleet_sim::Options { sites: 1, devices: 8, seed: 1, people: false, pace: 1.0 });
-    let sim = fleet_sim::start(options).await.unwrap();
-    let world = World::simulated(&sim, folder.path()).unwrap();
-    let (brokers, database) = (Brokers::start(folder.path(), 1, "").unwrap(), Database::start().unwrap());
-    let mut fleet = Fleet::prepare(folder.path(), &world, 2, brokers.options(), Some(&database)).unwrap();
+    let Stand { folder: _folder, sim, database: _database, brokers: _brokers, mut fleet, .. } = Stand::quiet(8, 2, true).await.unwrap();
     fleet.start(0).await.unwrap();
     fleet.start(1).await.unwrap();
     fleet.start_satellite().await.unwrap();
@@ -36,7 +29,7 @@ async fn two_hubs_are_one_service_and_a_rolling_restart_fails_no_request() {
         let asked = tokio::spawn(unfailing(asking, stop.clone()));
         assert_eq!(fleet.stop(turn).await.unwrap(), Some(0));
         fleet.start(turn).await.unwrap();
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        fleet.ready(turn).await.unwrap();
         stop.store(true, Ordering::Relaxed);
         let (reads, writes) = asked.await.unwrap();
         assert!(reads > 20 && writes > 5, "{reads} reads and {writes} writes");

@@ -2,7 +2,7 @@
 
 use fleet_log::{EventLog, Item, kafka::KafkaLog};
 use fleet_schemas::topics as names;
-use fleet_tests::{Brokers, Database, Fleet, World, crypto, free_port, repository, until};
+use fleet_tests::{Fleet, Stand, free_port, repository, until};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,16 +47,12 @@ impl Drop for Registry {
 /// nothing under a schema that nobody registered.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_are_checked_registered_and_stand_in_the_frame() {
-    crypto();
-    let folder = TempDir::new().unwrap();
-    let Some(registry) = Registry::start(folder.path()) else {
+    let home = TempDir::new().unwrap();
+    let Some(registry) = Registry::start(home.path()) else {
         println!("skipped: schemas_are_checked_registered_and_stand_in_the_frame: no JDK of 21 or later is here");
         return;
     };
-    let sim = fleet_sim::start(fleet_sim::Options { sites: 1, devices: 4, seed: 1, people: false, pace: 1.0 }).await.unwrap();
-    let world = World::simulated(&sim, folder.path()).unwrap();
-    let (brokers, database) = (Brokers::start(folder.path(), 1, "").unwrap(), Database::start().unwrap());
-    let mut fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options(), Some(&database)).unwrap();
+    let Stand { folder, sim, database: _database, brokers: _brokers, mut fleet, .. } = Stand::quiet(4, 1, true).await.unwrap();
     let file = folder.path().join("hub-0/hub.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("[log]\n", &format!("[log]\nregistry = \"{}\"\n", registry.url()))).unwrap();

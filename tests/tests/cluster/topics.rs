@@ -3,18 +3,12 @@
 use fleet_journal::Topics;
 use fleet_log::EventLog;
 use fleet_log::kafka::KafkaLog;
-use fleet_tests::{Brokers, Fleet, World, crypto};
-use tempfile::TempDir;
+use fleet_tests::Stand;
 
 /// A hub refuses what differs, saying what `topics apply` would do; `apply` does what may be done, and refuses the rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_or_differs_is_named_and_mended_or_refused() {
-    crypto();
-    let (folder, options) = (TempDir::new().unwrap(), fleet_sim::Options { sites: 1, devices: 4, seed: 1, people: false, pace: 1.0 });
-    let sim = fleet_sim::start(options).await.unwrap();
-    let world = World::simulated(&sim, folder.path()).unwrap();
-    let brokers = Brokers::start(folder.path(), 1, "").unwrap();
-    let fleet = Fleet::prepare(folder.path(), &world, 1, brokers.options(), None).unwrap();
+    let Stand { folder, sim, brokers, fleet, .. } = Stand::quiet(4, 1, false).await.unwrap();
     let says = |args: &[&str]| fleet.manager(0, args).map_or_else(|e| e.to_string(), |text| text);
     assert!(says(&["topics", "plan", "--config", "hub.toml"]).contains("all as they must be"));
     // Another fleet's prefix: nothing is there.

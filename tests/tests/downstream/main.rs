@@ -3,11 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
-use fleet_tests::{Brokers, Consumer, Database, Fleet, World, crypto, until_within};
+use fleet_tests::{Consumer, Fleet, Stand, until_within};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tempfile::TempDir;
 
 const DEVICES: u32 = 60;
 /// Fields that a row of the API's list and a device's public state have in common.
@@ -15,37 +14,34 @@ const COMMON: [&str; 8] = ["name", "site", "role", "rack", "slurm_node", "phase"
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_from_the_public_topics_equals_the_api_and_lacks_nothing() {
-    crypto();
     let options = fleet_sim::Options { sites: 2, devices: DEVICES, seed: 3, people: true, pace: 30.0 };
-    let (folder, sim) = (TempDir::new().unwrap(), fleet_sim::start(options).await.unwrap());
-    let world = World::simulated(&sim, folder.path()).unwrap();
-    let (brokers, database) = (Brokers::start(folder.path(), 1, "").unwrap(), Database::start().unwrap());
-    let mut fleet = Fleet::prepare(folder.path(), &world, 2, brokers.options(), Some(&database)).unwrap();
+    let Stand { folder, sim, database: _database, brokers: _brokers, mut fleet, .. } = Stand::new(options, 2, 1, true).await.unwrap();
     fleet.start(0).await.unwrap();
     fleet.start(1).await.unwrap();
     fleet.start_satellite().await.unwrap();
     let table = folder.path().join("table.sqlite");
     let table = table.to_str().unwrap();
-    for span in [3, 5, 4] {
-        Consumer { fleet: &fleet, table }.killed_after(Duration::from_secs(span)).await;
-        commands(&fleet).await;
+    for records in [20, 200, 100] {
+        Consumer { fleet: &fleet, table }.killed_after(records).await;
+        commands(&fleet, 0).await;
     }
-    // Whoever publishes is killed as well: what the other repeats is dropped.
-    fleet.signal(1, "KILL").unwrap();
-    Consumer { fleet: &fleet, table }.killed_after(Duration::from_secs(6)).await;
+    // Whoever publishes is killed as well, the first hub that there was: what the other repeats is dropped.
+    fleet.signal(0, "KILL").unwrap();
     fleet.end_satellite();
+    commands(&fleet, 1).await;
+    Consumer { fleet: &fleet, table }.killed_after(10).await;
     let (mine, api) = equal(&fleet, &Consumer { fleet: &fleet, table }).await;
     assert_eq!(mine["devices"].as_object().unwrap().len(), api.len());
     assert!(mine["seqs"].as_object().unwrap().len() > DEVICES as usize, "too little happened: {}", mine["seqs"]);
     Consumer { fleet: &fleet, table }.is_complete(&mine).await;
     println!("{} devices, tally {}", api.len(), mine["tally"]);
-    assert_eq!(fleet.stop(0).await.unwrap(), Some(0));
+    assert_eq!(fleet.stop(1).await.unwrap(), Some(0));
     sim.stop().await;
 }
 
 /// Something of every kind happens to some devices.
-async fn commands(fleet: &Fleet) {
-    let api = fleet.operator(0).unwrap();
+async fn commands(fleet: &Fleet, hub: usize) {
+    let api = fleet.operator(hub).unwrap();
     for device in api.all("/devices").await.unwrap_or_default().iter().step_by(7) {
         let id = device["id"].as_str().unwrap();
         for (command, params) in
@@ -59,7 +55,7 @@ async fn commands(fleet: &Fleet) {
 
 /// Waits until both say the same; gives the tables, and the API's devices by id.
 async fn equal(fleet: &Fleet, consumer: &Consumer<'_>) -> (Value, BTreeMap<String, Value>) {
-    let api = fleet.operator(0).unwrap();
+    let api = fleet.operator(1).unwrap();
     until_within(Duration::from_secs(120), "the table equals the API", || async {
         let mine = tokio::task::block_in_place(|| consumer.tables());
         let listed: BTreeMap<String, Value> =
