@@ -25,6 +25,8 @@ pub struct Rebuilt {
     pub decisions: i64,
     /// Devices.
     pub devices: i64,
+    /// Their conditions.
+    pub conditions: i64,
     /// How long filling it took.
     pub took: Duration,
     /// Where it differs from the one that served; empty = row for row the same.

@@ -53,7 +53,7 @@ impl Generations {
             let differences = self.settle(&shelf.active.db, &mut projector, &next.db).await?;
             let count =
                 async |table: &str| next.db.read.one(next.db.read.sql(format!("SELECT count(*) AS n FROM {table}"))).await?.int("n");
-            let counts = (count("history").await?, count("device").await?);
+            let counts = (count("history").await?, count("device").await?, count("condition").await?);
             let flipped = differences.is_empty() || flip_anyway;
             // Still held: whoever follows the flip finds nothing in the old one that the new one has not.
             shelf.standby = Some(next);
@@ -68,8 +68,8 @@ impl Generations {
         if fed {
             self.feed_all(&mut shelf).await?;
         }
-        let (differences, (decisions, devices), flipped) = counted?;
-        Ok(Rebuilt { generation: number, decisions, devices, took, differences, flipped })
+        let (differences, (decisions, devices, conditions), flipped) = counted?;
+        Ok(Rebuilt { generation: number, decisions, devices, conditions, took, differences, flipped })
     }
 
     /// Until the one that serves has what the new one has: a stop, or a log that is far away, may have left it behind. One that cannot be

@@ -2,6 +2,7 @@
 
 use crate::free_port;
 use anyhow::{Context, bail};
+use fleet_projections::PostgresConfig;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,17 +46,31 @@ impl Database {
         self.script("up")
     }
 
+    fn password(&self) -> anyhow::Result<String> {
+        Ok(std::fs::read_to_string(self.home.join("password.fleet"))?)
+    }
+
+    /// The same for [`fleet_projections`].
+    pub fn config(&self) -> anyhow::Result<PostgresConfig> {
+        let config = PostgresConfig::new(self.url(""), self.password()?.trim().into());
+        Ok(PostgresConfig { ca_file: Some(self.home.join("tls/ca.pem")), ..config })
+    }
+
+    /// The same for other programs, with the password in it.
+    pub fn url_with_password(&self) -> anyhow::Result<String> {
+        Ok(format!("{}?sslmode=require", self.url(&format!(":{}", self.password()?.trim()))))
+    }
+
+    fn url(&self, password: &str) -> String {
+        format!("postgres://fleet{password}@127.0.0.1:{}/fleet", self.port)
+    }
+
     /// `[postgres]` or `[vault]` of a hub's configuration, and the password's file in `folder`.
     pub fn toml(&self, table: &str, folder: &Path) -> anyhow::Result<String> {
-        let password = std::fs::read_to_string(self.home.join("password.fleet"))?;
-        std::fs::write(folder.join("postgres.password"), password)?;
-        let (port, ca) = (self.port, self.home.join("tls/ca.pem"));
+        std::fs::write(folder.join("postgres.password"), self.password()?)?;
+        let (url, ca) = (self.url(""), self.home.join("tls/ca.pem"));
         let file = folder.join("postgres.password");
-        Ok(format!(
-            "[{table}]\nurl = \"postgres://fleet@127.0.0.1:{port}/fleet\"\npassword_file = \"{}\"\nca_file = \"{}\"\n",
-            file.display(),
-            ca.display()
-        ))
+        Ok(format!("[{table}]\nurl = \"{url}\"\npassword_file = \"{}\"\nca_file = \"{}\"\n", file.display(), ca.display()))
     }
 }
 

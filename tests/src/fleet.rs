@@ -104,6 +104,11 @@ impl Fleet {
         self.hubs.len()
     }
 
+    /// The process of hub `nth`, if it runs.
+    pub fn pid(&self, nth: usize) -> Option<u32> {
+        self.hubs[nth].child.as_ref().map(Child::id)
+    }
+
     fn command(&self, folder: &str, which: &str) -> anyhow::Result<Command> {
         let folder = self.folder.join(folder);
         let log = std::fs::File::options().create(true).append(true).open(folder.join("log.txt"))?;
@@ -157,6 +162,16 @@ impl Fleet {
     /// Ends the satellite.
     pub fn end_satellite(&mut self) {
         pair::end(&mut self.satellite);
+    }
+
+    /// Every one of so many devices is known to every hub; from then on nobody looks.
+    pub async fn enrol(&mut self, devices: usize) -> anyhow::Result<()> {
+        self.start_satellite().await?;
+        for hub in 0..self.count() {
+            self.shows(hub, devices).await?;
+        }
+        self.end_satellite();
+        Ok(())
     }
 
     /// Hub `nth` with every right.

@@ -29,3 +29,8 @@ pub fn configure(sim: &fleet_sim::Sim, folder: &Path) -> PathBuf {
     std::fs::write(&path, text).unwrap();
     path
 }
+
+/// The devices of a simulated world, as the API names them.
+pub fn ids(sim: &fleet_sim::Sim) -> Vec<String> {
+    sim.world.devices().iter().map(|d| fleet_schemas::DeviceId::from_netbox("sim", d.id as i64).to_string()).collect()
+}

@@ -7,11 +7,8 @@
 
 mod count;
 mod harm;
-mod load;
 
-use fleet_schemas::DeviceId;
-use fleet_tests::{Consumer, Fleet, Stand, seed};
-use load::Load;
+use fleet_tests::{Consumer, Load, Stand, ids, seed};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
@@ -33,9 +30,8 @@ async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_i
     for hub in 0..HUBS {
         fleet.start(hub).await.unwrap();
     }
-    enrolled(&mut fleet).await;
-    let devices: Vec<_> = sim.world.devices().iter().map(|d| DeviceId::from_netbox("sim", d.id as i64).to_string()).collect();
-    let load = Load::start(&fleet, &world.places[0].name, devices, setting("FM_CHAOS_RATE", 600));
+    fleet.enrol(DEVICES as usize).await.unwrap();
+    let load = Load::start(&fleet, &world.places[0].name, ids(&sim), setting("FM_CHAOS_RATE", 600));
     let span = Duration::from_secs(setting("FM_CHAOS_SECONDS", 120));
     let harms = harm::harm(&mut fleet, &mut brokers, &database, span, &mut rng).await;
     let done = load.settle(&mut fleet).await;
@@ -50,13 +46,4 @@ async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_i
     }
     count::count(&fleet, &harms, &done, span).await;
     sim.stop().await;
-}
-
-/// Every device is known to every hub; from then on nobody looks.
-async fn enrolled(fleet: &mut Fleet) {
-    fleet.start_satellite().await.unwrap();
-    for hub in 0..HUBS {
-        fleet.shows(hub, DEVICES as usize).await.unwrap();
-    }
-    fleet.end_satellite();
 }

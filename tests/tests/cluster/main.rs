@@ -5,6 +5,7 @@
 
 mod disk;
 mod hubs;
+mod paused;
 mod refused;
 mod registry;
 mod shutdown;

@@ -37,7 +37,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_decided_twice() {
     let world = World::simulated(&sim, folder.path()).unwrap();
     let mut pair = Pair::prepare(folder.path(), &world, Rhythm::QUICK).unwrap();
     // By id: the world's people rename devices.
-    let names: Vec<String> = sim.world.devices().iter().map(|d| DeviceId::from_netbox("sim", d.id as i64).to_string()).collect();
+    let names = fleet_tests::ids(&sim);
     let told: Told = Arc::default();
     // Once in peace, so that the hub has its key.
     pair.start_hub().await.unwrap();

@@ -6,13 +6,14 @@ use super::{Publisher, partitions};
 use fleet_fence::Position;
 use fleet_log::{AppendError, Error, Item, ReadError, ReadFault, Reader};
 use fleet_schemas::{DeviceId, StreamId, topics};
-use futures::FutureExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Records of the journal that are read before what they mean is appended.
 const BATCH: usize = 512;
+/// How long they are gathered: a device that changes three times meanwhile has its state told once.
+const GATHERED: Duration = Duration::from_millis(200);
 /// Records of the state topic that are looked at again when a turn begins.
 const WATCHED: u64 = 5000;
 /// How long public records may take to be acknowledged before publishing begins again: a client may have met what it does not get over.
@@ -172,22 +173,31 @@ impl Follower {
     /// Takes `first` and what is there behind it, and publishes what it means.
     async fn batch(&mut self, first: Result<Item, ReadError>) -> Result<(), End> {
         let (mut next, mut out) = (Some(first), Vec::new());
-        for taken in 1..=BATCH {
-            match next {
-                Some(Ok(Item::Record(stored))) => {
+        let until = tokio::time::Instant::now() + GATHERED;
+        let mut taken = 0;
+        while let Some(read) = next.take() {
+            taken += 1;
+            match read {
+                Ok(Item::Record(stored)) => {
                     let Meant { out: some, device } = self.fold.take(&stored).map_err(End::Stopped)?;
                     out.extend(some);
                     self.due.extend(device);
                 }
-                Some(Ok(Item::End { .. })) => {}
-                Some(Err(error)) => {
+                Ok(Item::End { .. }) => {}
+                Err(error) => {
                     self.again(error).await?;
                     break;
                 }
-                None => break,
             }
-            // What is taken is heeded: none is taken that the next round would not see.
-            next = if taken < BATCH { self.reader.next().now_or_never() } else { None };
+            if taken < BATCH {
+                next = tokio::select! {
+                    // What is there is taken, whatever the clock says; what was taken is heeded.
+                    biased;
+                    () = self.cancel.cancelled() => return Err(End::Cancelled),
+                    read = self.reader.next() => Some(read),
+                    () = tokio::time::sleep_until(until) => None,
+                };
+            }
         }
         self.put(out).await?;
         self.states().await?;
@@ -254,24 +264,9 @@ impl Follower {
             let partition = topics::java_partition(&record.key, partitions(topic));
             spread.entry((topic, partition)).or_default().push(record);
         }
-        for ((topic, partition), records) in spread {
-            metrics::counter!("fm_published_total", "topic" => topic).increment(records.len() as u64);
-            let at = self.publisher.journal.topics().at(topic, partition);
-            let mut pause = Duration::from_millis(50);
-            loop {
-                let appended = tokio::select! {
-                    () = self.cancel.cancelled() => return Err(End::Cancelled),
-                    appended = tokio::time::timeout(ACKNOWLEDGED, self.publisher.log.publish(at.clone(), records.clone())) => {
-                        appended.map_err(|_| End::Away(format!("{at} was not acknowledged within {} s", ACKNOWLEDGED.as_secs())))?
-                    }
-                };
-                let Err(AppendError::NotStored(why) | AppendError::Unknown(why)) = appended else { break };
-                tracing::warn!(%at, why, "public records are appended again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(5));
-            }
-        }
-        Ok(())
+        let (publisher, cancel) = (&self.publisher, &self.cancel);
+        let appended = spread.into_iter().map(|((topic, partition), records)| append(publisher, cancel, topic, partition, records));
+        futures::future::try_join_all(appended).await.map(drop)
     }
 
     /// False = somebody else moved it.
@@ -320,4 +315,30 @@ async fn untouched(publisher: &Publisher, partition: u32) -> Result<bool, Error>
         }
     }
     Ok(true)
+}
+
+/// Until the log has all of them, in order.
+async fn append(
+    publisher: &Publisher,
+    cancel: &CancellationToken,
+    topic: &'static str,
+    partition: u32,
+    records: Vec<fleet_log::Public>,
+) -> Result<(), End> {
+    let at = publisher.journal.topics().at(topic, partition);
+    let mut pause = Duration::from_millis(50);
+    loop {
+        let appended = tokio::select! {
+            () = cancel.cancelled() => return Err(End::Cancelled),
+            appended = tokio::time::timeout(ACKNOWLEDGED, publisher.log.publish(at.clone(), records.clone())) => {
+                appended.map_err(|_| End::Away(format!("{at} was not acknowledged within {} s", ACKNOWLEDGED.as_secs())))?
+            }
+        };
+        let Err(AppendError::NotStored(why) | AppendError::Unknown(why)) = appended else { break };
+        tracing::warn!(%at, why, "public records are appended again");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(5));
+    }
+    metrics::counter!("fm_published_total", "topic" => topic).increment(records.len() as u64);
+    Ok(())
 }

@@ -5,8 +5,8 @@ use fleet_log::{AppendError, Record};
 use fleet_schemas::{Claim, JournalRecord, Timestamp, topics as names};
 use std::time::{Duration, Instant};
 
-/// Catching up makes progress, or the process fails loudly.
-const NO_PROGRESS: Duration = Duration::from_secs(30);
+/// A log that says nothing for so long while it is caught up with, neither a record nor what it lacks, hangs: the process fails loudly.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// A term that is ours.
 pub(crate) struct Claimed {
@@ -17,7 +17,7 @@ pub(crate) struct Claimed {
 
 /// Reads to the end, claims, and reads until the claim is met. Catching up means having read one's own claim, never "position = end".
 pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<Claimed, End> {
-    let mut moved = catch_up(desk, tail).await?;
+    catch_up(desk, tail).await?;
     let term = tail.ledger.position.term + 1;
     desk.status.send_modify(|s| s.phase = Phase::Claiming);
     let at = (desk.config.clock.now(), Instant::now());
@@ -32,38 +32,34 @@ pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<Claimed, End> 
             metrics::counter!("fm_leader_claims_total", "result" => "lost").increment(1);
             return Err(End::SteppedDown(format!("term {standing} went to another")));
         }
-        step(desk, tail, &mut moved).await?;
+        step(desk, tail, at.1).await?;
     }
 }
 
 /// Reads up to the end that there is now.
-pub(crate) async fn catch_up(desk: &Desk, tail: &mut Tail) -> Result<Moved, End> {
+pub(crate) async fn catch_up(desk: &Desk, tail: &mut Tail) -> Result<(), End> {
     desk.status.send_modify(|s| s.phase = Phase::Following);
-    let end = end(desk).await?;
-    let mut moved = Moved::new(tail);
+    let (end, begun) = (end(desk).await?, Instant::now());
     while tail.ledger.position.next < end {
-        step(desk, tail, &mut moved).await?;
+        step(desk, tail, begun).await?;
     }
-    Ok(moved)
+    Ok(())
 }
 
+/// Asked for as long as the log answers that it cannot tell: a broker that is away comes back. One that says nothing at all is another
+/// matter.
 async fn end(desk: &Desk) -> Result<u64, End> {
-    let until = tokio::time::Instant::now() + NO_PROGRESS;
     let mut pause = Duration::from_millis(100);
     loop {
         let bounds = desk.config.log.bounds(desk.config.topics.at(names::JOURNAL, desk.partition));
-        let bounds = tokio::select! {
-            () = desk.cancel.cancelled() => return Err(End::Cancelled),
-            bounds = tokio::time::timeout_at(until, bounds) => bounds,
-        };
-        match bounds {
-            Ok(Ok(bounds)) => return Ok(bounds.end),
-            Ok(Err(error)) if tokio::time::Instant::now() > until => return Err(End::Fatal(error.to_string())),
-            Ok(Err(error)) => {
+        match desk.cancel.run_until_cancelled(tokio::time::timeout(SILENCE, bounds)).await {
+            None => return Err(End::Cancelled),
+            Some(Ok(Ok(bounds))) => return Ok(bounds.end),
+            Some(Ok(Err(error))) => {
                 tracing::warn!(partition = desk.partition, %error, "where the journal ends is asked again");
                 desk.rest(&mut pause).await?;
             }
-            Err(_) => return Err(End::Fatal("the log does not say where the journal ends".into())),
+            Some(Err(_)) => return Err(End::Fatal("the log does not say where the journal ends".into())),
         }
     }
 }
@@ -86,32 +82,18 @@ async fn put(desk: &Desk, claim: Claim) -> Result<(), End> {
     }
 }
 
-/// When reading last came further.
-pub(crate) struct Moved {
-    next: u64,
-    at: Instant,
-}
-
-impl Moved {
-    fn new(tail: &Tail) -> Self {
-        Self { next: tail.ledger.position.next, at: Instant::now() }
-    }
-}
-
-async fn step(desk: &Desk, tail: &mut Tail, moved: &mut Moved) -> Result<(), End> {
+/// Reads on. Whatever the log says counts, also that it cannot be read just now: it is asked again, and comes back.
+async fn step(desk: &Desk, tail: &mut Tail, begun: Instant) -> Result<(), End> {
     desk.beat();
-    let left = NO_PROGRESS.saturating_sub(moved.at.elapsed());
-    tokio::select! {
-        biased;
-        () = desk.cancel.cancelled() => return Err(End::Cancelled),
-        met = tail.step(desk) => { met?; }
-        () = tokio::time::sleep(left) => {}
-    }
-    if tail.ledger.position.next > moved.next {
-        *moved = Moved::new(tail);
-    } else if moved.at.elapsed() >= NO_PROGRESS {
-        let why = format!("catching up with the journal made no progress for {} s: the log does not answer", NO_PROGRESS.as_secs());
+    let silent = tail.heard.max(begun).elapsed();
+    if silent >= SILENCE {
+        let why = format!("catching up with the journal made no progress for {} s: the log does not answer", SILENCE.as_secs());
         return Err(End::Fatal(why));
     }
-    Ok(())
+    tokio::select! {
+        biased;
+        () = desk.cancel.cancelled() => Err(End::Cancelled),
+        met = tail.step(desk) => met,
+        () = tokio::time::sleep(SILENCE - silent) => Ok(()),
+    }
 }

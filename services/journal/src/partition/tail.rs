@@ -6,6 +6,7 @@ use crate::{Ledger, ledger::Applied};
 use fleet_fence::NextN;
 use fleet_log::{Item, ReadError, ReadFault, Reader};
 use fleet_schemas::{StreamId, topics as names};
+use std::time::Instant;
 use tokio::sync::mpsc;
 
 /// The ledger, the reader that feeds it, and the timers of its streams.
@@ -13,6 +14,8 @@ pub(crate) struct Tail {
     pub(crate) ledger: Ledger,
     pub(crate) timers: Timers,
     reader: Box<dyn Reader>,
+    /// When the log last said anything: a record, its end, or why it cannot be read.
+    pub(crate) heard: Instant,
     asked: Option<mpsc::Receiver<Question>>,
     /// Asked for states of further on than was read.
     early: Vec<States>,
@@ -21,7 +24,14 @@ pub(crate) struct Tail {
 impl Tail {
     pub(crate) fn new(desk: &Desk, ledger: Ledger) -> Self {
         let reader = reader(desk, &ledger);
-        Self { ledger, timers: Timers::default(), reader, asked: desk.outcomes.asked(desk.partition), early: Vec::new() }
+        Self {
+            ledger,
+            timers: Timers::default(),
+            reader,
+            heard: Instant::now(),
+            asked: desk.outcomes.asked(desk.partition),
+            early: Vec::new(),
+        }
     }
 
     /// Reads and applies one record, if there is one; or answers a question. Cancel safe: nothing is awaited
@@ -35,6 +45,7 @@ impl Tail {
                 return Ok(());
             }
         };
+        self.heard = Instant::now();
         match read {
             Ok(Item::End { .. }) => Ok(()),
             Ok(Item::Record(stored)) => {

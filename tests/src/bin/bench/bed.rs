@@ -1,10 +1,11 @@
 //! A journal with its read model in this process, filled to size.
 
-use crate::table::{Table, at_least, cpu, short};
+use crate::table::{Ground, Table, at_least, cpu, short};
 use fleet_journal::{Answer, Config, Journal, Topics};
-use fleet_log::{EventLog, sqlite::SqliteLog};
+use fleet_log::{EventLog, TopicPartition, kafka::KafkaLog, sqlite::SqliteLog};
 use fleet_projections::{Generations, Store};
 use fleet_schemas::*;
+use fleet_tests::{Brokers, Database};
 use std::{sync::Arc, time::Duration, time::Instant};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -17,31 +18,46 @@ const BATCH: u64 = 2000;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub struct Bed {
-    pub folder: TempDir,
+    pub ground: Ground,
+    pub outside: Option<Outside>,
     pub log: Arc<dyn EventLog>,
     pub journal: Arc<Journal>,
     pub generations: Arc<Generations>,
+    topics: Topics,
     tasks: JoinSet<Result<(), fleet_log::Error>>,
     cancel: CancellationToken,
+    /// Dropped last.
+    pub folder: TempDir,
+}
+
+/// What runs beside us.
+pub struct Outside {
+    pub brokers: Brokers,
+    pub database: Database,
 }
 
 impl Bed {
-    pub async fn new() -> Self {
+    pub async fn new(ground: Ground) -> Self {
         let folder = TempDir::new().unwrap();
-        let log: Arc<dyn EventLog> = Arc::new(SqliteLog::open(&folder.path().join("log")).unwrap());
-        log.ensure(&Topics::specs_embedded()).await.unwrap();
+        let start = |count| Outside { brokers: Brokers::start(folder.path(), count, "").unwrap(), database: Database::start().unwrap() };
+        let outside = Some(ground.brokers()).filter(|count| *count > 0).map(start);
+        let topics = ground.pick(Topics::embedded(), Topics::kafka());
+        let (log, store): (Arc<dyn EventLog>, _) = match &outside {
+            None => (Arc::new(SqliteLog::open(&folder.path().join("log")).unwrap()), Store::Folder(folder.path().join("read"))),
+            Some(outside) => {
+                let log = KafkaLog::open(outside.brokers.options()).await.unwrap();
+                (Arc::new(log), Store::Postgres(Box::new(outside.database.config().unwrap())))
+            }
+        };
+        log.ensure(&ground.pick(Topics::specs_embedded(), Topics::specs_kafka())).await.unwrap();
         let (mut tasks, cancel) = (JoinSet::new(), CancellationToken::new());
-        let journal = Arc::new(Journal::start(Config::new(log.clone(), Topics::embedded()), &mut tasks, cancel.clone()).await.unwrap());
-        let topics = Topics::embedded();
+        let journal = Arc::new(Journal::start(Config::new(log.clone(), topics.clone()), &mut tasks, cancel.clone()).await.unwrap());
         let partitions = (0..topics.partitions).map(|p| topics.at(topics::JOURNAL, p)).collect();
-        let generations =
-            Generations::open(Store::Folder(folder.path().join("read")), log.clone(), partitions, topics.at(topics::PARKED, 0))
-                .await
-                .unwrap();
+        let generations = Generations::open(store, log.clone(), partitions, topics.at(topics::PARKED, 0)).await.unwrap();
         let generations = Arc::new(generations);
         generations.feed().await.unwrap();
         journal.settled().await;
-        let bed = Self { folder, log, journal, generations, tasks, cancel };
+        let bed = Self { ground, outside, log, journal, generations, topics, tasks, cancel, folder };
         bed.register().await;
         bed
     }
@@ -125,7 +141,7 @@ impl Bed {
     /// Until every input is decided and every decision is in the read model.
     pub async fn caught_up(&self) {
         let (reads, started) = (self.generations.reads().borrow().clone(), Instant::now());
-        for partition in 0..Topics::embedded().partitions {
+        for partition in 0..self.topics.partitions {
             while !self.decided(partition).await {
                 assert!(started.elapsed() < PATIENCE, "partition {partition} does not get through its inputs");
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -142,16 +158,21 @@ impl Bed {
     }
 
     async fn end(&self, topic: &str, partition: u32) -> u64 {
-        self.log.bounds(Topics::embedded().at(topic, partition)).await.unwrap().end
+        self.log.bounds(self.at(topic, partition)).await.unwrap().end
     }
 
-    pub async fn stop(mut self) -> TempDir {
+    pub fn at(&self, topic: &str, partition: u32) -> TopicPartition {
+        self.topics.at(topic, partition)
+    }
+
+    /// Gives what is left: the folder, and whoever runs beside us.
+    pub async fn stop(mut self) -> (TempDir, Option<Outside>) {
         self.cancel.cancel();
         while self.tasks.join_next().await.is_some() {}
         let cancelled = CancellationToken::new();
         cancelled.cancel();
         self.generations.watch(cancelled).await.unwrap();
-        self.folder
+        (self.folder, self.outside)
     }
 }
 
@@ -235,7 +256,10 @@ pub fn netbox(i: u64) -> Observation {
         slurm_node: Some(name),
         slurm_node_from: Some("custom-field".into()),
     };
-    let conditions = vec![condition("InventoryMatched", true, "Complete"), condition("IdentityConflict", false, "SerialUnique")];
+    let mut conditions = vec![condition("InventoryMatched", true, "Complete"), condition("IdentityConflict", false, "SerialUnique")];
+    // With what SLURM says ten each, as the design counts.
+    let gpus = (0..4).map(|gpu| ConditionReport { subject: format!("gpu{gpu}"), ..condition("IdentityConflict", false, "SerialUnique") });
+    conditions.extend(gpus);
     observation(device(i), i % SITES, Source::Netbox, 1, NetboxDeviceSeen { inventory, conditions, edits: vec![] }.into())
 }
 

@@ -10,7 +10,8 @@ const FOR: Duration = Duration::from_secs(8);
 pub async fn measure(bed: &Bed, devices: u64, table: &mut Table) {
     let (one, _, _) = run(bed, devices, 1).await;
     let text = format!("{:.0}/s, {}", one.0, one.1.text());
-    table.row("commands, one at a time", "≥ 1,000/s", text, at_least(one.0, 1000.0));
+    let (goal, least) = bed.ground.pick(("≥ 1,000/s", 1000.0), ("≥ 800/s", 800.0));
+    table.row("commands, one at a time", goal, text, at_least(one.0, least));
     let (many, count, spent) = run(bed, devices, 64).await;
     let each = spent.as_micros() as f64 / count as f64;
     let verdict = format!("{}; p99 {}", at_least(many.0, 10_000.0), at_most(many.1.at(0.99), Duration::from_millis(50)));

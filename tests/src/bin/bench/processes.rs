@@ -68,7 +68,7 @@ fn spawn(folder: &Path, port: u16, config: &Path) -> Child {
 }
 
 /// Resident memory, MiB.
-fn memory(pid: u32) -> u64 {
+pub fn memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap_or("0");
     line.trim().split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) / 1024

@@ -1,7 +1,7 @@
 //! Reading over HTTP at full size, a rebuild beside it, and deep pages.
 
 use crate::bed::{Bed, device, name};
-use crate::table::{Spread, Table, at_least, at_most, short};
+use crate::table::{Ground, Spread, Table, at_least, at_most, short};
 use fleet_schemas::StreamId;
 use fleet_tests::{Api, encoded};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ const LONG: Duration = Duration::from_secs(10);
 
 pub async fn measure(bed: &Bed, api: &Api, devices: u64, table: &mut Table) {
     let list = sample(api, |_| "/devices?limit=50".into()).await;
-    let verdict =
-        format!("p50 {}; p99 {}", at_most(list.at(0.5), Duration::from_millis(1)), at_most(list.at(0.99), Duration::from_millis(10)));
-    table.row("list 50 devices over HTTP", "p50 ≤ 1 ms, p99 ≤ 10 ms", list.text(), verdict);
-    filters(api, devices, table).await;
+    let (p50, p99) = bed.ground.pick((1000, 10_000), (1500, 15_000));
+    let verdict = format!("p50 {}; p99 {}", most(&list, 0.5, p50), most(&list, 0.99, p99));
+    table.row("list 50 devices over HTTP", &format!("p50 ≤ {} ms, p99 ≤ {} ms", millis(p50), millis(p99)), list.text(), verdict);
+    filters(api, devices, p50, table).await;
     let id = |i: u64| match device(i) {
         StreamId::Device(id) => id,
         other => unreachable!("{other} is no device"),
@@ -23,23 +23,29 @@ pub async fn measure(bed: &Bed, api: &Api, devices: u64, table: &mut Table) {
     let one = sample(api, |i| format!("/devices/{}", id(i * 37 % devices))).await;
     table.row(
         "one device with conditions and what it waits for, over HTTP",
-        "p50 ≤ 1 ms",
+        &format!("p50 ≤ {} ms", millis(bed.ground.pick(1000, 2000))),
         one.text(),
-        at_most(one.at(0.5), Duration::from_millis(1)),
+        most(&one, 0.5, bed.ground.pick(1000, 2000)),
     );
     let history = sample(api, |i| format!("/devices/{}/history?limit={}", id(7), 100 + i % 2)).await;
-    table.row(
-        "100 of one device's 1,000 decisions over HTTP",
-        "p50 ≤ 20 ms (all 1,000)",
-        history.text(),
-        at_most(history.at(0.5), Duration::from_millis(20)),
-    );
-    deep(bed, devices, table).await;
-    rebuild(bed, api, devices, table).await;
+    table.row("100 of one device's 1,000 decisions over HTTP", "p50 ≤ 20 ms (all 1,000)", history.text(), most(&history, 0.5, 20_000));
+    if bed.ground == Ground::Embedded {
+        deep(bed, devices, table).await;
+    }
+    rebuild(bed, api, table).await;
+}
+
+/// A goal in µs, in ms.
+fn millis(micros: u64) -> f64 {
+    micros as f64 / 1000.0
+}
+
+fn most(spread: &Spread, share: f64, micros: u64) -> String {
+    at_most(spread.at(share), Duration::from_micros(micros))
 }
 
 /// Filters: by what an index orders, by several things, by a condition, by a part of a text, and one that finds nothing.
-async fn filters(api: &Api, devices: u64, table: &mut Table) {
+async fn filters(api: &Api, devices: u64, p50: u64, table: &mut Table) {
     let some = |i: u64| i * 7919 % devices;
     let part = |i: u64| format!("{:04}", some(i) / 10);
     type Filter<'a> = Box<dyn Fn(u64) -> String + 'a>;
@@ -56,8 +62,8 @@ async fn filters(api: &Api, devices: u64, table: &mut Table) {
     ];
     for (what, filter) in rows {
         let spread = sample(api, |i| format!("/devices?limit=50&filter={}", encoded(&filter(i)))).await;
-        let verdict = at_most(spread.at(0.5), Duration::from_millis(1));
-        table.row(&format!("list 50 with `{what}` over HTTP"), "p50 ≤ 1 ms", spread.text(), verdict);
+        let goal = format!("p50 ≤ {} ms", millis(p50));
+        table.row(&format!("list 50 with `{what}` over HTTP"), &goal, spread.text(), most(&spread, 0.5, p50));
     }
 }
 
@@ -89,7 +95,7 @@ async fn deep(bed: &Bed, devices: u64, table: &mut Table) {
 }
 
 /// A rebuild beside live reads, row for row the same.
-async fn rebuild(bed: &Bed, api: &Api, devices: u64, table: &mut Table) {
+async fn rebuild(bed: &Bed, api: &Api, table: &mut Table) {
     let generations = bed.generations.clone();
     let building = tokio::spawn(async move { generations.rebuild(false).await.unwrap() });
     let mut samples = Vec::new();
@@ -101,18 +107,30 @@ async fn rebuild(bed: &Bed, api: &Api, devices: u64, table: &mut Table) {
     }
     let built = building.await.unwrap();
     assert!(built.flipped && built.differences.is_empty(), "{:?}", built.differences);
-    let (rate, seconds) = (devices as f64 / built.took.as_secs_f64(), built.took.as_secs_f64());
-    let rows = built.decisions as f64 / seconds;
-    let ours = format!("{rate:.0} devices/s, {rows:.0} decisions/s, {} in all; equal", short(built.took));
-    let small = devices as f64 / built.decisions as f64;
-    table.row(
-        "rebuild of the read model from every decision",
-        "≥ 12,000 device rows/s",
-        ours,
-        format!("{} (a device row a {:.0} decisions)", at_least(rows, 12_000.0), 1.0 / small),
+    let (seconds, all) = (built.took.as_secs_f64(), built.decisions + built.devices + built.conditions);
+    let rate = all as f64 / seconds;
+    let ours = format!(
+        "{rate:.0} rows/s: {} devices, {} conditions, {} decisions in {}; equal",
+        built.devices,
+        built.conditions,
+        built.decisions,
+        short(built.took)
     );
+    let (goal, least) = bed.ground.pick(("≥ 12,000 rows/s", 12_000.0), ("≥ 15,000 rows/s", 15_000.0));
+    table.row("rebuild of the read model from every decision", goal, ours, at_least(rate, least));
     let spread = Spread::new(samples);
     table.row("list 50 devices over HTTP while rebuilding", "answers", spread.text(), "answers");
+    turn(bed, table).await;
+}
+
+/// Back to the generation before, and to the new one again.
+async fn turn(bed: &Bed, table: &mut Table) {
+    let started = Instant::now();
+    bed.generations.roll_back().await.unwrap();
+    let back = started.elapsed();
+    bed.generations.flip().await.unwrap();
+    let ours = format!("rolled back in {}, flipped in {}", short(back), short(started.elapsed() - back));
+    table.row("the generation before serves again, and the new one again", "–", ours, "stated");
 }
 
 async fn sample(api: &Api, path: impl Fn(u64) -> String) -> Spread {

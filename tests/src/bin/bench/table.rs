@@ -3,9 +3,52 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+/// What stands under the product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ground {
+    /// SQLite alone, in one process.
+    Embedded,
+    /// One Kafka broker and a PostgreSQL.
+    Cluster,
+    /// Three brokers that keep every record, and a PostgreSQL; with a tenth of the devices, what is written alone.
+    Replicated,
+}
+
+impl Ground {
+    pub const ALL: [Self; 3] = [Self::Embedded, Self::Cluster, Self::Replicated];
+
+    pub fn brokers(self) -> usize {
+        match self {
+            Self::Embedded => 0,
+            Self::Cluster => 1,
+            Self::Replicated => 3,
+        }
+    }
+
+    /// The one of two that is meant: embedded, or on Kafka and PostgreSQL.
+    pub fn pick<T>(self, embedded: T, cluster: T) -> T {
+        if self == Self::Embedded { embedded } else { cluster }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded (SQLite)",
+            Self::Cluster => "Kafka, one broker, and PostgreSQL",
+            Self::Replicated => "Kafka, three brokers, and PostgreSQL",
+        }
+    }
+}
+
 pub struct Table {
-    rows: Vec<[String; 4]>,
+    rows: Vec<Row>,
+    ground: Ground,
     head: String,
+}
+
+struct Row {
+    what: String,
+    /// Goal, ours and verdict, of each ground where it was measured.
+    cells: [Option<[String; 3]>; Ground::ALL.len()],
 }
 
 /// Percentiles of a run.
@@ -47,23 +90,39 @@ impl Table {
         let model = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = model.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or("").trim_start_matches([' ', '\t', ':']).to_owned();
         let build = if cfg!(debug_assertions) { "debug" } else { "release" };
-        let head = format!("{cores} cores ({model}), {build} build, {devices} devices, {decisions} decisions, embedded (SQLite).");
+        let head = format!("{cores} cores ({model}), {build} build, {devices} devices, {decisions} decisions.");
         println!("{head}");
-        Self { rows: Vec::new(), head }
+        Self { rows: Vec::new(), ground: Ground::Embedded, head }
+    }
+
+    /// What follows is measured there.
+    pub fn on(&mut self, ground: Ground) {
+        println!("\n{}", ground.title());
+        self.ground = ground;
     }
 
     /// A row; `verdict` says how ours stands to the goal.
     pub fn row(&mut self, what: &str, goal: &str, ours: String, verdict: impl Into<String>) {
         let verdict = verdict.into();
         println!("{what:<58} {goal:<28} {ours:<52} {verdict}");
-        self.rows.push([what.into(), goal.into(), ours, verdict]);
+        let there = self.rows.iter().position(|row| row.what == what).unwrap_or_else(|| {
+            self.rows.push(Row { what: what.into(), cells: Default::default() });
+            self.rows.len() - 1
+        });
+        self.rows[there].cells[self.ground as usize] = Some([goal.into(), ours, verdict]);
+    }
+
+    fn cell(row: &Row, ground: Ground) -> String {
+        row.cells[ground as usize].as_ref().map_or("–".into(), |[goal, ours, verdict]| format!("{ours}; goal {goal}: {verdict}"))
     }
 
     pub fn finish(self) {
-        let mut text = format!("{}\n\n| what | goal | ours | verdict |\n|---|---|---|---|\n", self.head);
-        for [what, goal, ours, verdict] in &self.rows {
+        let titles = Ground::ALL.map(Ground::title).join(" | ");
+        let mut text = format!("{}\n\n| what | {titles} |\n|---|---|---|---|\n", self.head);
+        for row in &self.rows {
+            let cells = Ground::ALL.map(|ground| Self::cell(row, ground)).join(" | ");
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "| {what} | {goal} | {ours} | {verdict} |");
+            let _ = writeln!(text, "| {} | {cells} |", row.what);
         }
         let path = fleet_tests::repository("docs/BENCHMARKS.md");
         let page = std::fs::read_to_string(&path).unwrap_or_default();

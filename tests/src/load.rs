@@ -1,6 +1,8 @@
 //! Commands and observations, for ever, to whichever hub answers; what was acknowledged is kept.
 
-use fleet_tests::{Api, Fleet};
+#![allow(clippy::unwrap_used, reason = "part of tests, which say what failed by panicking")]
+
+use crate::{Api, Fleet};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use reqwest::Method;
@@ -38,6 +40,7 @@ pub struct Done {
     last: Option<Instant>,
 }
 
+/// See the module.
 pub struct Load {
     done: Arc<Mutex<Done>>,
     stop: Arc<AtomicBool>,
