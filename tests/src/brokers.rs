@@ -58,7 +58,9 @@ impl Brokers {
         let script = crate::repository("tests/labs/kafka.sh");
         let mut command = Command::new("bash");
         command.arg(script).arg(what).env("KAFKA_LAB_HOME", &self.folder).env("KAFKA_LAB_PORT", self.port.to_string());
-        command.env("KAFKA_LAB_JAVA", "-XX:TieredStopAtLevel=1");
+        if std::env::var_os("KAFKA_LAB_JAVA").is_none() {
+            command.env("KAFKA_LAB_JAVA", "-XX:TieredStopAtLevel=1");
+        }
         if self.tls {
             command.env("KAFKA_LAB_TLS", "1").env("KAFKA_LAB_USER", "fleet").env("KAFKA_LAB_PW", PASSWORD);
         }

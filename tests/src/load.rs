@@ -19,6 +19,10 @@ const WIDTH: u64 = 64;
 const EACH: u64 = 50;
 /// Requests of observations at once, the most.
 const LANES: u64 = 8;
+/// How often what was acknowledged is said.
+const PULSE: Duration = Duration::from_secs(2);
+/// Pulses over which a rate counts as sustained.
+const SUSTAINED: usize = 10;
 /// A request that takes longer is asked again, of another hub.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -35,6 +39,8 @@ pub struct Done {
     pub observed: BTreeSet<String>,
     /// Requests of observations that were not acknowledged, and sent again.
     pub resent: u64,
+    /// The highest rate of observations that lasted 20 s, a second.
+    pub sustained: f64,
     /// The longest time without any command answered.
     pub longest: Duration,
     last: Option<Instant>,
@@ -83,18 +89,20 @@ impl Load {
     }
 }
 
-/// Says every two seconds what was acknowledged in them.
+/// Says every two seconds what was acknowledged in them, and keeps the most of [`SUSTAINED`].
 async fn pulse(done: Arc<Mutex<Done>>, stop: Arc<AtomicBool>) {
-    let (mut before, mut tick) = ((0, 0), tokio::time::interval(Duration::from_secs(2)));
+    let (mut tick, mut seen) = (tokio::time::interval(PULSE), vec![(0, 0)]);
     tick.tick().await;
     while !stop.load(Ordering::Relaxed) {
         tick.tick().await;
-        let now = {
-            let done = done.lock().unwrap();
-            (done.decisions.len(), done.observed.len())
-        };
+        let mut done = done.lock().unwrap();
+        let (now, before) = ((done.decisions.len(), done.observed.len()), seen[seen.len() - 1]);
         println!("         {:>5} commands/s {:>6} observations/s", (now.0 - before.0) / 2, (now.1 - before.1) / 2);
-        before = now;
+        seen.push(now);
+        if let Some(start) = seen.len().checked_sub(SUSTAINED + 1) {
+            let rate = (now.1 - seen[start].1) as f64 / (SUSTAINED as f64 * PULSE.as_secs_f64());
+            done.sustained = done.sustained.max(rate);
+        }
     }
 }
 

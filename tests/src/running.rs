@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// A binary of this workspace, built beside this one: in its folder, or in the one above for a test, which stands in `deps`.
+/// A binary of this workspace, built beside this one: in its folder, or in the one above for a test, which stands in `deps`. Where
+/// `FM_BINARIES` names a folder: of there, such as one of a release build.
 pub fn binary(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
-    let found = own.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.exists());
+    let named = std::env::var_os("FM_BINARIES").map(PathBuf::from);
+    let mut folders = named.as_deref().into_iter().chain(own.ancestors().skip(1).take(2));
+    let found = folders.find_map(|folder| Some(folder.join(name)).filter(|path| path.exists()));
     found.unwrap_or_else(|| panic!("{name} is not built beside {}; `make test` builds it, or `cargo build --workspace`", own.display()))
 }
 

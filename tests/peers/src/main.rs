@@ -179,8 +179,9 @@ async fn naive(options: &PgConnectOptions, naive_rows: u64) -> Result<Naive> {
     let started = Instant::now();
     for i in 0..naive_rows {
         let name = format!("gpu{i:06}");
-        let doc = json!({"name": name, "site": format!("dc{}", i % 20), "role": "gpu", "serial": format!("SN{i:07}"), "rack": format!("r{}", i / 40),
-            "phase": "InService", "conditions": {"SlurmMember": "True", "SlurmSchedulable": "True", "SlurmDrained": "False"}});
+        let conditions = json!({"SlurmMember": "True", "SlurmSchedulable": "True", "SlurmDrained": "False"});
+        let (site, serial, rack) = (format!("dc{}", i % 20), format!("SN{i:07}"), format!("r{}", i / 40));
+        let doc = json!({"site": site, "role": "gpu", "serial": serial, "rack": rack, "phase": "InService", "conditions": conditions});
         sqlx::query(UPSERT).bind(id(i)).bind(name).bind(doc).execute(&mut connection).await?;
     }
     let seconds = started.elapsed().as_secs_f64();

@@ -97,7 +97,7 @@ fn told(harms: &[Harm], done: &Done, found: &Found, span: Duration) {
     takeovers.sort_by(f64::total_cmp);
     let at = |share: f64| takeovers.get(((takeovers.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or_default();
     println!(
-        "{} harms in {:.0} s; {} commands answered ({} refused, {} unknown at first and resolved), {} observations acknowledged ({:.0}/s, {} requests sent again)",
+        "{} harms in {:.0} s; {} commands answered ({} refused, {} unknown at first and resolved), {} observations acknowledged ({:.0}/s over all of it, {:.0}/s for its best 20 s; {} requests sent again)",
         harms.len(),
         span.as_secs_f64(),
         done.decisions.len(),
@@ -105,6 +105,7 @@ fn told(harms: &[Harm], done: &Done, found: &Found, span: Duration) {
         done.unknown,
         done.observed.len(),
         done.observed.len() as f64 / span.as_secs_f64(),
+        done.sustained,
         done.resent,
     );
     println!(

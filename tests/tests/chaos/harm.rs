@@ -26,7 +26,7 @@ const BELOW: Duration = Duration::from_secs(30);
 pub async fn harm(fleet: &mut Fleet, brokers: &mut Brokers, database: &Database, span: Duration, rng: &mut ChaCha8Rng) -> Vec<Harm> {
     let (started, mut harms) = (Instant::now(), Vec::new());
     // What it does undisturbed, for comparison.
-    tokio::time::sleep(EVERY).await;
+    tokio::time::sleep(EVERY.max(span / 10)).await;
     // Every kind once, whatever the dice say.
     for round in 0.. {
         let begun = Instant::now();

@@ -1,7 +1,7 @@
 //! `make chaos`: two hubs, three brokers and a PostgreSQL under load, and every ten seconds something is killed, paused or stopped. Afterwards
 //! everything is counted: what was acknowledged, what the journal holds, what each read model says.
 //!
-//! `FM_CHAOS_SECONDS` (120), `FM_CHAOS_RATE` (observations a second, 600), `FM_SEED`.
+//! `FM_CHAOS_SECONDS` (120), `FM_CHAOS_RATE` (observations a second, 1500), `FM_SEED`.
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
@@ -31,7 +31,7 @@ async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_i
         fleet.start(hub).await.unwrap();
     }
     fleet.enrol(DEVICES as usize).await.unwrap();
-    let load = Load::start(&fleet, &world.places[0].name, ids(&sim), setting("FM_CHAOS_RATE", 600));
+    let load = Load::start(&fleet, &world.places[0].name, ids(&sim), setting("FM_CHAOS_RATE", 1500));
     let span = Duration::from_secs(setting("FM_CHAOS_SECONDS", 120));
     let harms = harm::harm(&mut fleet, &mut brokers, &database, span, &mut rng).await;
     let done = load.settle(&mut fleet).await;

@@ -2,17 +2,17 @@
 //! have two consumers, since each has one place in it. What a partition's fetches bring goes into a queue of its own, so that no
 //! partition waits for another, and each is fetched ahead only so far.
 
-use super::{context::Context, options::Options};
+use super::{context::Context, options::Options, source::Wakers};
 use crate::port::{Error, Offset, TopicPartition};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer as _, base_consumer::PartitionQueue};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Offset as At, TopicPartitionList};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::sync::Notify;
+use std::time::{Duration, Instant};
 
 /// How long a question to the brokers may take.
 pub(super) const ASK: Duration = Duration::from_secs(10);
@@ -67,6 +67,12 @@ impl Consumers {
         Ok(Arc::new(One { client, taken: Mutex::default(), shunned: AtomicBool::new(false), stop }))
     }
 
+    /// Places in partitions that are taken.
+    pub(super) fn places(&self) -> usize {
+        let all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        all.iter().map(|one| one.taken.lock().unwrap_or_else(|e| e.into_inner()).len()).sum()
+    }
+
     /// A client to ask about bounds and topics.
     pub(super) fn any(&self) -> Result<Arc<BaseConsumer<Context>>, Error> {
         let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
@@ -86,11 +92,15 @@ impl Consumers {
         }
     }
 
-    /// First offset and end of a partition; blocks.
+    /// First offset and end of a partition; blocks. A leader that is being looked for is waited for.
     pub(super) fn bounds(&self, topic: &str, partition: u32) -> Result<Range<Offset>, Error> {
-        match self.any()?.fetch_watermarks(topic, partition as i32, ASK) {
-            Ok((low, high)) => Ok(low.max(0) as u64..high.max(0) as u64),
-            Err(error) => Err(Error::Io(self.words(&format!("{topic}/{partition}: {error}")))),
+        let until = Instant::now() + ASK;
+        loop {
+            match self.any()?.fetch_watermarks(topic, partition as i32, ASK) {
+                Ok((low, high)) => return Ok(low.max(0) as u64..high.max(0) as u64),
+                Err(error) if moving(&error) && Instant::now() < until => std::thread::sleep(Duration::from_millis(100)),
+                Err(error) => return Err(Error::Io(self.words(&format!("{topic}/{partition}: {error}")))),
+            }
         }
     }
 
@@ -98,15 +108,15 @@ impl Consumers {
         self.context.trouble().map_or_else(|| what.to_owned(), |trouble| format!("{what} ({trouble})"))
     }
 
-    /// Lets a consumer fetch a partition from `from` on, and wakes `notify` when something comes; blocks for some milliseconds.
-    pub(super) fn seat(&self, at: &TopicPartition, topic: &str, from: Offset, notify: &Arc<Notify>) -> Result<Seat, Error> {
+    /// Lets a consumer fetch a partition from `from` on, and wakes `wakers` when something comes; blocks for some milliseconds.
+    pub(super) fn seat(&self, at: &TopicPartition, topic: &str, from: Offset, wakers: &Wakers) -> Result<Seat, Error> {
         let one = self.place(at)?;
         let mut seat = Seat { at: at.clone(), topic: topic.to_owned(), one, queue: None };
         // Split first: what a partition brings goes to the queue that it has by then.
         let split = seat.one.client.split_partition_queue(topic, at.partition as i32);
         let mut queue = split.ok_or_else(|| Error::NoPartition(at.clone()))?;
-        let wake = notify.clone();
-        queue.set_nonempty_callback(move || wake.notify_one());
+        let wakers = wakers.clone();
+        queue.set_nonempty_callback(move || wakers.wake());
         seat.queue = Some(queue);
         let list = list(topic, at.partition, At::Offset(from as i64)).map_err(|e| Error::Io(e.to_string()))?;
         seat.one.client.incremental_assign(&list).map_err(|e| Error::Io(format!("{at}: {e}")))?;
@@ -177,6 +187,12 @@ impl Drop for One {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
+}
+
+/// Whether it says no more than that the partition's leader is not known just now.
+fn moving(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode::{LeaderNotAvailable, NotLeaderForPartition};
+    matches!(error.rdkafka_error_code(), Some(NotLeaderForPartition | LeaderNotAvailable))
 }
 
 fn list(topic: &str, partition: u32, offset: At) -> rdkafka::error::KafkaResult<TopicPartitionList> {

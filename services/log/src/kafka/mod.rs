@@ -1,14 +1,16 @@
 //! The provider on Apache Kafka. No transactions, no consumer groups, no compaction of what must be dense: what a reader may believe is
 //! the fence's to say, so the log has to keep order and keep what it acknowledged, and no more.
 //!
-//! A topic has a [`producer`] of its own; partitions are read through seats in shared [`consumers`]; [`topics`] compares what is there
-//! with what must be. Clients are made when the log is opened, since each takes half a second until it serves.
+//! A topic has a [`producer`] of its own; partitions are read through seats in shared [`consumers`], and by all who have come to the end
+//! of one through the same [`feed`]; [`topics`] compares what is there with what must be. Clients are made when the log is opened, since each takes half a second until it serves.
 
 mod consumers;
 mod context;
+mod feed;
 mod options;
 mod producer;
 mod reader;
+mod source;
 mod topics;
 
 use crate::port::{AppendError, Cleanup, Error, EventLog, Fut, Offset, Public, Publish, Reader, Record, TopicPartition, TopicSpec};
@@ -33,6 +35,7 @@ pub struct KafkaLog {
     options: Options,
     context: Context,
     consumers: Arc<Consumers>,
+    feeds: Arc<feed::Feeds>,
     topics: Arc<topics::Topics>,
     known: RwLock<HashMap<Arc<str>, Arc<Known>>>,
 }
@@ -56,7 +59,7 @@ impl KafkaLog {
         let asked = consumers.clone();
         let brokers = tokio::task::spawn_blocking(move || asked.brokers()).await.map_err(|e| Error::Io(e.to_string()))??;
         tracing::info!(bootstrap = options.bootstrap, brokers, "kafka");
-        Ok(Self { options, context, consumers, topics, known: RwLock::default() })
+        Ok(Self { options, context, consumers, feeds: Arc::default(), topics, known: RwLock::default() })
     }
 
     /// What differs between the topics and `specs`.
@@ -101,6 +104,11 @@ impl KafkaLog {
             known.insert(spec.name.clone(), Arc::new(Known { name, partitions: spec.partitions, dense, producer }));
         }
         Ok(())
+    }
+
+    /// Places in partitions that are fetched from: those who have come to the end of a partition share one.
+    pub fn places(&self) -> usize {
+        self.consumers.places()
     }
 
     fn known(&self, at: &TopicPartition) -> Option<Arc<Known>> {
@@ -150,7 +158,7 @@ impl EventLog for KafkaLog {
 
     fn read(&self, from: &[(TopicPartition, Offset)]) -> Box<dyn Reader> {
         let lanes = from.iter().map(|(at, offset)| (at.clone(), self.known(at).map(|k| (k.name.clone(), k.dense)), *offset));
-        Box::new(reader::KafkaReader::new(self.consumers.clone(), lanes.collect()))
+        Box::new(reader::KafkaReader::new(self.consumers.clone(), self.feeds.clone(), lanes.collect()))
     }
 
     fn bounds(&self, at: TopicPartition) -> Fut<'_, Result<Range<Offset>, Error>> {
