@@ -32,6 +32,7 @@ quick: setup ## tests of the crates that differ from main, and tidy
 
 lint: setup ## formatting, clippy, shell scripts
 	cargo fmt --all --check
+	cargo fmt --check --manifest-path tests/peers/Cargo.toml
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	infra/lint
 
@@ -50,12 +51,14 @@ kafka: build ## against real Kafka brokers: the log, the journal, 20 kills, what
 downstream: build ## a consumer in Python builds its own table from the public topics
 	tests/downstream/run
 
-chaos: build ## two hubs and three brokers under load, something killed or paused every 10 s (FOR=600 seconds, RATE=1500, FM_SEED=…)
-	KAFKA_LAB_JAVA=$(JIT) FM_PYTHON=$$(tests/downstream/python) FM_CHAOS_SECONDS=$(or $(FOR),600) FM_CHAOS_RATE=$(or $(RATE),1500) cargo test --locked --workspace --test chaos -- --nocapture
+chaos: build ## release build; two hubs and three brokers under load, something killed or paused every 10 s (FOR=600 seconds, RATE=1500, FM_SEED=…)
+	cargo build --locked --release -p fleet-manager --bins
+	KAFKA_LAB_JAVA=$(JIT) FM_BINARIES=$(CARGO_TARGET_DIR)/release FM_PYTHON=$$(tests/downstream/python) FM_CHAOS_SECONDS=$(or $(FOR),600) FM_CHAOS_RATE=$(or $(RATE),1500) cargo test --locked --workspace --test chaos -- --nocapture
 
 bench: setup ## measure, and print the table of docs/BENCHMARKS.md
 	cargo build --locked --release -p fleet-manager -p fleet-tests --bins
-	$(CARGO_TARGET_DIR)/release/bench
+	cargo build --locked --release --manifest-path tests/peers/Cargo.toml
+	KAFKA_LAB_JAVA=$(JIT) $(CARGO_TARGET_DIR)/release/bench
 
 docs: ## check the documents: links, generated tables, review dates
 	cargo test --locked --workspace --test main -- tidy documents

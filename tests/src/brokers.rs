@@ -1,5 +1,6 @@
 //! Real Kafka brokers of a test's own, by `tests/labs/kafka.sh`: each can be killed, paused and started again.
 
+use crate::Proxy;
 use anyhow::{Context, bail};
 use fleet_log::kafka::{self, Options};
 use std::path::{Path, PathBuf};
@@ -16,17 +17,36 @@ pub struct Brokers {
     port: u16,
     props: String,
     tls: bool,
+    front: bool,
 }
 
 impl Brokers {
     /// Starts `count` of them on free ports. `props` are further server properties, one a line.
     pub fn start(folder: &Path, count: usize, props: &str) -> anyhow::Result<Self> {
-        Self { folder: folder.join("kafka"), count, port: free_ports()?, props: props.replace('\n', "\\n"), tls: false }.up()
+        let mut brokers = Self::of(folder, count)?;
+        brokers.props = props.replace('\n', "\\n");
+        brokers.up()
     }
 
     /// One that also speaks TLS and asks for a user's password.
     pub fn start_with_users(folder: &Path) -> anyhow::Result<Self> {
-        Self { folder: folder.join("kafka"), count: 1, port: free_ports()?, props: String::new(), tls: true }.up()
+        let mut brokers = Self::of(folder, 1)?;
+        brokers.tls = true;
+        brokers.up()
+    }
+
+    /// `count` of them, with a further listener each that clients reach by a proxy alone.
+    pub fn start_with_proxies(folder: &Path, count: usize) -> anyhow::Result<(Self, Vec<Proxy>)> {
+        let mut brokers = Self::of(folder, count)?;
+        brokers.front = true;
+        let brokers = brokers.up()?;
+        let one = |i: u16| Proxy::start(brokers.port + 150 + i, brokers.port + 50 + i);
+        let proxies = (0..count as u16).map(one).collect::<Result<_, _>>()?;
+        Ok((brokers, proxies))
+    }
+
+    fn of(folder: &Path, count: usize) -> anyhow::Result<Self> {
+        Ok(Self { folder: folder.join("kafka"), count, port: free_ports()?, props: String::new(), tls: false, front: false })
     }
 
     /// Another test may take the same ports at the same moment.
@@ -64,6 +84,9 @@ impl Brokers {
         if self.tls {
             command.env("KAFKA_LAB_TLS", "1").env("KAFKA_LAB_USER", "fleet").env("KAFKA_LAB_PW", PASSWORD);
         }
+        if self.front {
+            command.env("KAFKA_LAB_FRONT", "1");
+        }
         command.env("KAFKA_LAB_BROKERS", self.count.to_string()).env("KAFKA_LAB_HEAP", "384m").env("KAFKA_LAB_PROPS", &self.props);
         let done = command.stdin(Stdio::null()).output().context("kafka.sh")?;
         if done.status.success() { Ok(()) } else { bail!("kafka.sh {what}: {}", String::from_utf8_lossy(&done.stderr)) }
@@ -71,9 +94,14 @@ impl Brokers {
 
     /// How they are reached, with a prefix of our own.
     pub fn options(&self) -> Options {
-        let brokers: Vec<_> = (0..self.count as u16).map(|i| format!("127.0.0.1:{}", self.port + i)).collect();
+        let brokers: Vec<_> = self.ports().iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let (replication, min_insync) = if self.count >= 3 { (3, 2) } else { (1, 1) };
         Options { prefix: "c.".into(), replication, min_insync, ..Options::plain(&brokers.join(",")) }
+    }
+
+    /// The port of each, without a proxy.
+    pub fn ports(&self) -> Vec<u16> {
+        (0..self.count as u16).map(|i| self.port + i).collect()
     }
 
     /// How many there are.
@@ -109,14 +137,14 @@ impl Drop for Brokers {
     }
 }
 
-/// The first of three hundred and some ports that nobody listens on, where the lab wants them: brokers, controllers 100 above, TLS 200.
+/// The first of three hundred and some ports that nobody listens on, where the lab wants them: brokers, controllers 100 above, TLS 200; and
+/// proxies between.
 fn free_ports() -> anyhow::Result<u16> {
     let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
     // Several of one process start at the same time, and listen only when they run.
     static STARTED: AtomicU16 = AtomicU16::new(0);
     let begin = 24_000 + (std::process::id() as u16 % 13 + STARTED.fetch_add(1, Ordering::Relaxed)) % 13 * 300;
-    let found = (0..13)
-        .map(|i| 24_000 + (begin - 24_000 + i * 300) % 3900)
-        .find(|b| (0..3).all(|i| free(b + i) && free(b + 100 + i) && free(b + 200 + i)));
+    let found =
+        (0..13).map(|i| 24_000 + (begin - 24_000 + i * 300) % 3900).find(|b| (0..3).all(|i| (0..5).all(|row| free(b + row * 50 + i))));
     found.context("no free ports between 24000 and 28000")
 }

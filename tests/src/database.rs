@@ -33,12 +33,29 @@ impl Database {
         if done.status.success() { Ok(()) } else { bail!("postgres.sh {what}: {}", String::from_utf8_lossy(&done.stderr)) }
     }
 
-    /// Ends it as a power cut would, and waits until nobody of it is left.
+    /// Ends it as a power cut would.
     pub fn kill(&self) -> anyhow::Result<()> {
+        kill("KILL", &self.postmaster()?)
+    }
+
+    /// Sends a signal to all of it: whoever is connected has a process of their own.
+    pub fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        let postmaster = self.postmaster()?;
+        let children = Command::new("pgrep").args(["--parent", &postmaster]).output()?;
+        let children = String::from_utf8(children.stdout)?;
+        // One that ended meanwhile hears nothing.
+        children.lines().chain([&*postmaster]).try_for_each(|pid| kill(signal, pid))
+    }
+
+    fn postmaster(&self) -> anyhow::Result<String> {
         let file = self.home.join("data/postmaster.pid");
         let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        Command::new("kill").args(["-KILL", text.lines().next().unwrap_or_default()]).status()?;
-        Ok(())
+        Ok(text.lines().next().unwrap_or_default().to_owned())
+    }
+
+    /// Its port on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Starts it again.
@@ -74,8 +91,15 @@ impl Database {
     }
 }
 
+fn kill(signal: &str, pid: &str) -> anyhow::Result<()> {
+    Command::new("kill").args([&format!("-{signal}"), pid]).stderr(Stdio::null()).status()?;
+    Ok(())
+}
+
 impl Drop for Database {
     fn drop(&mut self) {
+        // A paused one does not hear that it is to end.
+        let _ = self.signal("CONT");
         let _ = self.script("wipe");
         let _ = std::fs::remove_dir_all(&self.home);
     }

@@ -94,6 +94,16 @@ impl Fleet {
         Ok(format!("{shared}{text}[limits]\nper_second = 100000\nburst = 100000\n{}", log_toml(&self.kafka)))
     }
 
+    /// Hub `nth` calls another port on loopback instead of this one, which its configuration names.
+    pub fn reroute(&self, nth: usize, from: u16, to: u16) -> anyhow::Result<()> {
+        let file = self.folder.join(&self.hubs[nth].name).join("hub.toml");
+        let (text, named) = (std::fs::read_to_string(&file)?, format!("127.0.0.1:{from}"));
+        if !text.contains(&named) {
+            bail!("{} does not name {named}", file.display());
+        }
+        Ok(std::fs::write(&file, text.replace(&named, &format!("127.0.0.1:{to}")))?)
+    }
+
     /// Runs `fleet-manager` in the folder of hub `nth`, and gives what it says.
     pub fn manager(&self, nth: usize, args: &[&str]) -> anyhow::Result<String> {
         pair::manager_in(&self.folder.join(&self.hubs[nth].name), args)

@@ -48,93 +48,169 @@ pub struct Done {
 
 /// See the module.
 pub struct Load {
-    done: Arc<Mutex<Done>>,
-    stop: Arc<AtomicBool>,
+    lane: Arc<Lane>,
     lanes: JoinSet<()>,
+    fills: u64,
+}
+
+/// What all lanes share.
+struct Lane {
+    /// Each hub as an operator and as an agent.
+    hubs: Vec<(Api, Api)>,
+    devices: Vec<String>,
+    /// Where observations go.
+    path: String,
+    done: Mutex<Done>,
+    stop: AtomicBool,
 }
 
 impl Load {
     /// `rate` observations a second, and [`WIDTH`] commands in flight.
     pub fn start(fleet: &Fleet, site: &str, devices: Vec<String>, rate: u64) -> Self {
-        let (done, stop, mut lanes) = (Arc::<Mutex<Done>>::default(), Arc::new(AtomicBool::new(false)), JoinSet::new());
-        let hubs: Arc<Vec<(Api, Api)>> =
-            Arc::new((0..fleet.count()).map(|nth| (fleet.operator(nth).unwrap(), fleet.agent(nth).unwrap())).collect());
-        let devices = Arc::new(devices);
-        for lane in 0..WIDTH {
-            lanes.spawn(commands(lane, hubs.clone(), devices.clone(), done.clone(), stop.clone()));
-        }
-        for lane in 0..LANES {
-            let every = Duration::from_secs_f64((EACH * LANES) as f64 / rate as f64);
-            lanes.spawn(observations(lane, every, site.to_owned(), hubs.clone(), devices.clone(), done.clone(), stop.clone()));
-        }
-        lanes.spawn(pulse(done.clone(), stop.clone()));
-        Self { done, stop, lanes }
+        let hubs = (0..fleet.count()).map(|nth| (fleet.operator(nth).unwrap(), fleet.agent(nth).unwrap())).collect();
+        let path = format!("/api/v1/sites/{site}/conditions:batch");
+        let lane = Arc::new(Lane { hubs, devices, path, done: Mutex::default(), stop: AtomicBool::new(false) });
+        let (every, mut lanes) = (Duration::from_secs_f64((EACH * LANES) as f64 / rate as f64), JoinSet::new());
+        (0..WIDTH).for_each(|nth| drop(lanes.spawn(lane.clone().commands(nth))));
+        (0..LANES).for_each(|nth| drop(lanes.spawn(lane.clone().observations(nth, every))));
+        lanes.spawn(lane.clone().pulse());
+        Self { lane, lanes, fills: 0 }
+    }
+
+    /// Observations that were acknowledged so far.
+    pub fn observed(&self) -> usize {
+        self.lane.done.lock().unwrap().observed.len()
+    }
+
+    /// So many more observations, of one device: all into one partition, and as fast as it takes them.
+    pub fn fill(&mut self, count: u64) {
+        self.fills += 1;
+        self.lanes.spawn(self.lane.clone().fill(self.fills, count));
     }
 
     /// Goes on in peace until answers come again, then lets everything open come to its end.
     pub async fn settle(mut self, fleet: &mut Fleet) -> Done {
-        let answered = |done: &Mutex<Done>| done.lock().unwrap().decisions.len();
-        let (before, patience) = (answered(&self.done), Instant::now() + Duration::from_secs(90));
-        while answered(&self.done) < before + 3 * WIDTH as usize {
+        let answered = || self.lane.done.lock().unwrap().decisions.len();
+        let (before, patience) = (answered(), Instant::now() + Duration::from_secs(90));
+        while answered() < before + 3 * WIDTH as usize {
             assert!(Instant::now() < patience, "no further command was answered after the last harm:\n{}", fleet.log());
             // As whoever runs it would: one that ended by itself, since its log was away too long, is started again.
             (0..fleet.count()).for_each(|nth| fleet.launch(nth).unwrap());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        self.stop.store(true, Ordering::Relaxed);
+        self.lane.stop.store(true, Ordering::Relaxed);
         let ended = async { while self.lanes.join_next().await.is_some_and(|lane| lane.is_ok()) {} };
         tokio::time::timeout(Duration::from_secs(90), ended).await.unwrap_or_else(|_| panic!("some are never answered:\n{}", fleet.log()));
         fleet.decided().await.unwrap();
-        std::mem::take(&mut *self.done.lock().unwrap())
+        std::mem::take(&mut *self.lane.done.lock().unwrap())
     }
 }
 
-/// Says every two seconds what was acknowledged in them, and keeps the most of [`SUSTAINED`].
-async fn pulse(done: Arc<Mutex<Done>>, stop: Arc<AtomicBool>) {
-    let (mut tick, mut seen) = (tokio::time::interval(PULSE), vec![(0, 0)]);
-    tick.tick().await;
-    while !stop.load(Ordering::Relaxed) {
+impl Lane {
+    /// Says every two seconds what was acknowledged in them, and keeps the most of [`SUSTAINED`].
+    async fn pulse(self: Arc<Self>) {
+        let (mut tick, mut seen) = (tokio::time::interval(PULSE), vec![(0, 0)]);
         tick.tick().await;
-        let mut done = done.lock().unwrap();
-        let (now, before) = ((done.decisions.len(), done.observed.len()), seen[seen.len() - 1]);
-        println!("         {:>5} commands/s {:>6} observations/s", (now.0 - before.0) / 2, (now.1 - before.1) / 2);
-        seen.push(now);
-        if let Some(start) = seen.len().checked_sub(SUSTAINED + 1) {
-            let rate = (now.1 - seen[start].1) as f64 / (SUSTAINED as f64 * PULSE.as_secs_f64());
-            done.sustained = done.sustained.max(rate);
+        while !self.stopped() {
+            tick.tick().await;
+            let mut done = self.done.lock().unwrap();
+            let (now, before) = ((done.decisions.len(), done.observed.len()), seen[seen.len() - 1]);
+            println!("         {:>5} commands/s {:>6} observations/s", (now.0 - before.0) / 2, (now.1 - before.1) / 2);
+            seen.push(now);
+            if let Some(start) = seen.len().checked_sub(SUSTAINED + 1) {
+                let rate = (now.1 - seen[start].1) as f64 / (SUSTAINED as f64 * PULSE.as_secs_f64());
+                done.sustained = done.sustained.max(rate);
+            }
         }
     }
-}
 
-async fn commands(lane: u64, hubs: Arc<Vec<(Api, Api)>>, devices: Arc<Vec<String>>, done: Arc<Mutex<Done>>, stop: Arc<AtomicBool>) {
-    let mut rng = ChaCha8Rng::seed_from_u64(lane);
-    for n in 0u64.. {
-        if stop.load(Ordering::Relaxed) {
-            return;
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn device(&self, rng: &mut ChaCha8Rng) -> &str {
+        &self.devices[rng.random_range(0..self.devices.len())]
+    }
+
+    async fn commands(self: Arc<Self>, lane: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(lane);
+        for n in (0u64..).take_while(|_| !self.stopped()) {
+            let device = self.device(&mut rng);
+            let (command, params) = match rng.random_range(0..3) {
+                0 => ("unhold", json!({"name": format!("h{lane}")})),
+                1 => ("drain", json!({"then": "maintenance"})),
+                _ => ("hold", json!({"name": format!("h{lane}")})),
+            };
+            let (key, path) = (format!("{lane}-{n}"), format!("/api/v1/devices/{device}/commands"));
+            let body = json!({"command": command, "reason": "chaos", "params": params}).to_string();
+            let (mut hub, mut unknown) = (rng.random_range(0..self.hubs.len()), 0);
+            loop {
+                let headers = [("idempotency-key", key.as_str())];
+                let sent = self.hubs[hub].0.send(Method::POST, &path, Some(body.as_bytes()), &headers);
+                if let Ok(Ok(answer)) = tokio::time::timeout(PATIENCE, sent).await
+                    && let Some(decision) = answer.body["decision"].as_str()
+                {
+                    self.done.lock().unwrap().answered(key, decision, answer.status.is_success(), unknown);
+                    break;
+                }
+                unknown += 1;
+                hub = (hub + 1) % self.hubs.len();
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
         }
-        let device = &devices[rng.random_range(0..devices.len())];
-        let (command, params) = match rng.random_range(0..3) {
-            0 => ("unhold", json!({"name": format!("h{lane}")})),
-            1 => ("drain", json!({"then": "maintenance"})),
-            _ => ("hold", json!({"name": format!("h{lane}")})),
-        };
-        let (key, path) = (format!("{lane}-{n}"), format!("/api/v1/devices/{device}/commands"));
-        let body = json!({"command": command, "reason": "chaos", "params": params}).to_string();
-        let (mut hub, mut unknown) = (rng.random_range(0..hubs.len()), 0);
+    }
+
+    async fn observations(self: Arc<Self>, lane: u64, every: Duration) {
+        let mut rng = ChaCha8Rng::seed_from_u64(1000 + lane);
+        let mut tick = tokio::time::interval(every);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Burst);
+        for n in 0u64.. {
+            tick.tick().await;
+            if self.stopped() {
+                return;
+            }
+            let some = (0..EACH).map(|i| stated(self.device(&mut rng), format!("{lane}-{n}-{i}"), rng.random_bool(0.5))).collect();
+            self.state(some, &mut rng).await;
+        }
+    }
+
+    async fn fill(self: Arc<Self>, nth: u64, count: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(2000 + nth);
+        let device = self.device(&mut rng).to_owned();
+        for n in 0..count / EACH {
+            let some = (0..EACH).map(|i| stated(&device, format!("fill{nth}-{n}-{i}"), i % 2 == 0)).collect();
+            self.state(some, &mut rng).await;
+        }
+    }
+
+    /// Until a hub has acknowledged them.
+    async fn state(&self, conditions: Vec<Value>, rng: &mut ChaCha8Rng) {
+        let body = json!({"run": {}, "conditions": conditions}).to_string();
+        let mut hub = rng.random_range(0..self.hubs.len());
         loop {
-            let headers = [("idempotency-key", key.as_str())];
-            let sent = hubs[hub].0.send(Method::POST, &path, Some(body.as_bytes()), &headers);
+            let sent = self.hubs[hub].1.send(Method::POST, &self.path, Some(body.as_bytes()), &[]);
             if let Ok(Ok(answer)) = tokio::time::timeout(PATIENCE, sent).await
-                && let Some(decision) = answer.body["decision"].as_str()
+                && answer.status.is_success()
             {
-                done.lock().unwrap().answered(key, decision, answer.status.is_success(), unknown);
+                let results = answer.body["results"].as_array().cloned().unwrap_or_default();
+                let mut done = self.done.lock().unwrap();
+                for (result, condition) in results.iter().zip(&conditions) {
+                    assert_eq!(result["result"], "stored", "{result}");
+                    done.observed.extend(condition["message"].as_str().map(str::to_owned));
+                }
                 break;
             }
-            unknown += 1;
-            hub = (hub + 1) % hubs.len();
+            self.done.lock().unwrap().resent += 1;
+            hub = (hub + 1) % self.hubs.len();
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
+}
+
+/// A condition; `mark` tells it from all others.
+fn stated(device: &str, mark: String, holds: bool) -> Value {
+    let status = if holds { "True" } else { "False" };
+    json!({"device": device, "type": "SlurmDrainForeign", "status": status, "reason": "Chaos", "message": mark})
 }
 
 impl Done {
@@ -145,52 +221,5 @@ impl Done {
         self.refused += u64::from(!accepted);
         self.unknown += u64::from(unknown > 0);
         self.decisions.insert(key, decision.to_owned());
-    }
-}
-
-async fn observations(
-    lane: u64,
-    every: Duration,
-    site: String,
-    hubs: Arc<Vec<(Api, Api)>>,
-    devices: Arc<Vec<String>>,
-    done: Arc<Mutex<Done>>,
-    stop: Arc<AtomicBool>,
-) {
-    let mut rng = ChaCha8Rng::seed_from_u64(1000 + lane);
-    let mut tick = tokio::time::interval(every);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Burst);
-    let path = format!("/api/v1/sites/{site}/conditions:batch");
-    for n in 0u64.. {
-        tick.tick().await;
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        let mark = |i: u64| format!("{lane}-{n}-{i}");
-        let stated = |i: u64, rng: &mut ChaCha8Rng| {
-            let status = if rng.random_bool(0.5) { "True" } else { "False" };
-            let device = &devices[rng.random_range(0..devices.len())];
-            json!({"device": device, "type": "SlurmDrainForeign", "status": status, "reason": "Chaos", "message": mark(i)})
-        };
-        let conditions: Vec<Value> = (0..EACH).map(|i| stated(i, &mut rng)).collect();
-        let body = json!({"run": {}, "conditions": conditions}).to_string();
-        let mut hub = rng.random_range(0..hubs.len());
-        loop {
-            let sent = hubs[hub].1.send(Method::POST, &path, Some(body.as_bytes()), &[]);
-            if let Ok(Ok(answer)) = tokio::time::timeout(PATIENCE, sent).await
-                && answer.status.is_success()
-            {
-                let results = answer.body["results"].as_array().cloned().unwrap_or_default();
-                let mut done = done.lock().unwrap();
-                for (i, result) in results.iter().enumerate() {
-                    assert_eq!(result["result"], "stored", "{result}");
-                    done.observed.insert(mark(i as u64));
-                }
-                break;
-            }
-            done.lock().unwrap().resent += 1;
-            hub = (hub + 1) % hubs.len();
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
     }
 }

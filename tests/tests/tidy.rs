@@ -37,7 +37,9 @@ fn manifests() -> BTreeMap<String, BTreeSet<String>> {
     let mut out = BTreeMap::new();
     for path in files(".", |p| p.file_name().is_some_and(|n| n == "Cargo.toml")) {
         let manifest: toml::Table = toml::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-        let Some(name) = manifest.get("package").and_then(|p| p.get("name")).and_then(|n| n.as_str()) else { continue };
+        // What has a workspace of its own is no part of the product: the peers of the bench.
+        let package = manifest.get("package").filter(|_| !manifest.contains_key("workspace"));
+        let Some(name) = package.and_then(|p| p.get("name")).and_then(|n| n.as_str()) else { continue };
         let dependencies = manifest.get("dependencies").and_then(|d| d.as_table()).map(|d| d.keys().cloned().collect()).unwrap_or_default();
         out.insert(name.to_owned(), dependencies);
     }

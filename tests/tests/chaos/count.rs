@@ -20,7 +20,8 @@ struct Found {
     silent: u64,
 }
 
-pub async fn count(fleet: &Fleet, harms: &[Harm], done: &Done, span: Duration) {
+/// `during` observations were acknowledged in `span`, while something was always harmed.
+pub async fn count(fleet: &Fleet, harms: &[Harm], done: &Done, (span, during): (Duration, usize)) {
     let (log, topics) = fleet.log_of_hubs().await.unwrap();
     let (log, mut found) = (&*log, Found::default());
     let references = redecide::references(log, &topics).await.unwrap();
@@ -37,7 +38,7 @@ pub async fn count(fleet: &Fleet, harms: &[Harm], done: &Done, span: Duration) {
     // The read model is one, whoever fed it.
     let text = fleet.manager(0, &["projections", "rebuild", "--config", "hub.toml"]).unwrap();
     assert!(text.contains("row for row the same"), "{text}");
-    told(harms, done, &found, span);
+    told(harms, done, &found, (span, during));
 }
 
 async fn one(log: &dyn EventLog, topics: &Topics, partition: u32, references: &redecide::References, found: &mut Found) {
@@ -83,7 +84,7 @@ async fn marks(log: &dyn EventLog, topics: &Topics) -> BTreeSet<String> {
 }
 
 /// The figures of the run.
-fn told(harms: &[Harm], done: &Done, found: &Found, span: Duration) {
+fn told(harms: &[Harm], done: &Done, found: &Found, (span, during): (Duration, usize)) {
     let mut takeovers: Vec<f64> = Vec::new();
     for harm in harms.iter().filter(|h| matches!(h.what, "kill hub" | "pause hub")) {
         // The first claim of each partition within a lease's time and the next harm.
@@ -97,14 +98,14 @@ fn told(harms: &[Harm], done: &Done, found: &Found, span: Duration) {
     takeovers.sort_by(f64::total_cmp);
     let at = |share: f64| takeovers.get(((takeovers.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or_default();
     println!(
-        "{} harms in {:.0} s; {} commands answered ({} refused, {} unknown at first and resolved), {} observations acknowledged ({:.0}/s over all of it, {:.0}/s for its best 20 s; {} requests sent again)",
+        "{} harms in {:.0} s; {} commands answered ({} refused, {} unknown at first and resolved), {} observations acknowledged ({:.0}/s over all the harms, {:.0}/s for the best 20 s; {} requests sent again)",
         harms.len(),
         span.as_secs_f64(),
         done.decisions.len(),
         done.refused,
         done.unknown,
         done.observed.len(),
-        done.observed.len() as f64 / span.as_secs_f64(),
+        during as f64 / span.as_secs_f64(),
         done.sustained,
         done.resent,
     );

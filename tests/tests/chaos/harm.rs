@@ -1,7 +1,8 @@
-//! What is done to hubs and brokers, and when.
+//! What is done to hubs, brokers, the database and the network between them, and when.
 
-use fleet_tests::{Brokers, Database, Fleet};
-use rand::Rng;
+use fleet_tests::{Brokers, Database, Fleet, Load, Proxy, Way};
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,77 +19,138 @@ pub struct Harm {
     pub at: i64,
 }
 
-const KINDS: [&str; 7] = ["kill hub", "pause hub", "stop hub", "kill broker", "pause broker", "kill postgres", "below min.insync"];
-/// How long fewer brokers are there than a record needs.
-const BELOW: Duration = Duration::from_secs(30);
-
-/// Harms for `span`; afterwards everything runs.
-pub async fn harm(fleet: &mut Fleet, brokers: &mut Brokers, database: &Database, span: Duration, rng: &mut ChaCha8Rng) -> Vec<Harm> {
-    let (started, mut harms) = (Instant::now(), Vec::new());
-    // What it does undisturbed, for comparison.
-    tokio::time::sleep(EVERY.max(span / 10)).await;
-    // Every kind once, whatever the dice say.
-    for round in 0.. {
-        let begun = Instant::now();
-        // The long one once, and only where there is time for it.
-        let what = match KINDS.get(round) {
-            Some(&"below min.insync") if span < 4 * BELOW => KINDS[0],
-            Some(what) => what,
-            None => KINDS[rng.random_range(0..KINDS.len() - 1)],
-        };
-        let whom = if what.ends_with("hub") { rng.random_range(0..fleet.count()) } else { rng.random_range(0..brokers.count()) };
-        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as i64;
-        println!("{:>4.0} s: {what} {whom}", started.elapsed().as_secs_f64());
-        harms.push(Harm { what, at });
-        one(fleet, brokers, database, what, whom, Duration::from_millis(rng.random_range(500..3000))).await;
-        tokio::time::sleep(EVERY.saturating_sub(begun.elapsed())).await;
-        // As whoever runs it would: one that ended by itself is started again.
-        (0..fleet.count()).for_each(|nth| fleet.launch(nth).unwrap());
-        if started.elapsed() >= span {
-            return harms;
-        }
-    }
-    harms
+/// What is there to be harmed.
+pub struct Harmed<'a> {
+    pub fleet: &'a mut Fleet,
+    pub brokers: &'a Brokers,
+    pub database: &'a Database,
+    /// Between the last hub and everything it calls.
+    pub proxies: &'a [Proxy],
+    pub load: &'a mut Load,
 }
 
-async fn one(fleet: &mut Fleet, brokers: &mut Brokers, database: &Database, what: &str, whom: usize, away: Duration) {
-    match what {
-        "kill hub" => {
-            fleet.signal(whom, "KILL").unwrap();
-            tokio::time::sleep(away).await;
-            fleet.launch(whom).unwrap();
+const KINDS: [&str; 11] = [
+    "kill hub",
+    "pause hub",
+    "stop hub",
+    "kill broker",
+    "pause broker",
+    "kill postgres",
+    "pause postgres",
+    "cut the last hub off",
+    "hang the last hub's connections",
+    "slow the last hub's connections",
+    "fill a partition",
+];
+/// Once, where there is time for it: fewer brokers than a record needs.
+const BELOW: &str = "below min.insync";
+const BELOW_FOR: Duration = Duration::from_secs(30);
+/// The part of the time that may take.
+const BELOW_SHARE: u32 = 4;
+/// Observations of one device, beside all others.
+const FILL: u64 = 5000;
+
+/// Which harms come, in turn: each kind once, in an order that the dice give, and then anew.
+struct Deck<'a> {
+    rng: &'a mut ChaCha8Rng,
+    left: Vec<&'static str>,
+}
+
+impl Iterator for Deck<'_> {
+    type Item = &'static str;
+
+    fn next(&mut self) -> Option<&'static str> {
+        if self.left.is_empty() {
+            self.left = KINDS.into();
+            self.left.shuffle(self.rng);
         }
-        "stop hub" => {
-            assert_eq!(fleet.stop(whom).await.unwrap(), Some(0), "a clean stop of hub {whom}");
-            tokio::time::sleep(away).await;
-            fleet.launch(whom).unwrap();
+        self.left.pop()
+    }
+}
+
+impl Harmed<'_> {
+    /// Harms for `span`; afterwards everything runs.
+    pub async fn harm(&mut self, span: Duration, rng: &mut ChaCha8Rng) -> Vec<Harm> {
+        let (started, mut harms) = (Instant::now(), Vec::new());
+        let (mut dice, mut deck) = (ChaCha8Rng::from_rng(rng), Deck { rng, left: Vec::new() });
+        if span >= BELOW_SHARE * BELOW_FOR {
+            deck.left = vec![BELOW, KINDS[0]];
         }
-        "pause hub" => {
-            fleet.signal(whom, "STOP").unwrap();
-            tokio::time::sleep(PAUSE).await;
-            fleet.signal(whom, "CONT").unwrap();
+        while started.elapsed() < span {
+            let (begun, what) = (Instant::now(), deck.next().unwrap_or(KINDS[0]));
+            let whom =
+                if what.ends_with("hub") { dice.random_range(0..self.fleet.count()) } else { dice.random_range(0..self.brokers.count()) };
+            let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as i64;
+            println!("{:>4.0} s: {what} {whom}", started.elapsed().as_secs_f64());
+            harms.push(Harm { what, at });
+            self.one(what, whom, Duration::from_millis(dice.random_range(500..3000))).await;
+            tokio::time::sleep(EVERY.saturating_sub(begun.elapsed())).await;
+            // As whoever runs it would: one that ended by itself is started again.
+            (0..self.fleet.count()).for_each(|nth| self.fleet.launch(nth).unwrap());
         }
-        "kill broker" => {
-            brokers.signal(whom, "KILL").unwrap();
-            tokio::time::sleep(away).await;
-            tokio::task::block_in_place(|| brokers.mend()).unwrap();
-        }
-        "kill postgres" => {
-            database.kill().unwrap();
-            tokio::time::sleep(away).await;
-            tokio::task::block_in_place(|| database.mend()).unwrap();
-        }
-        "below min.insync" => {
-            for other in (0..brokers.count()).filter(|b| *b != whom) {
-                brokers.signal(other, "KILL").unwrap();
+        harms
+    }
+
+    async fn one(&mut self, what: &str, whom: usize, away: Duration) {
+        let Self { fleet, brokers, database, .. } = self;
+        match what {
+            "kill hub" => {
+                fleet.signal(whom, "KILL").unwrap();
+                tokio::time::sleep(away).await;
+                fleet.launch(whom).unwrap();
             }
-            tokio::time::sleep(BELOW).await;
-            tokio::task::block_in_place(|| brokers.mend()).unwrap();
+            "stop hub" => {
+                assert_eq!(fleet.stop(whom).await.unwrap(), Some(0), "a clean stop of hub {whom}");
+                tokio::time::sleep(away).await;
+                fleet.launch(whom).unwrap();
+            }
+            "pause hub" => {
+                fleet.signal(whom, "STOP").unwrap();
+                tokio::time::sleep(PAUSE).await;
+                fleet.signal(whom, "CONT").unwrap();
+            }
+            "kill broker" => {
+                brokers.signal(whom, "KILL").unwrap();
+                tokio::time::sleep(away).await;
+                self.mend();
+            }
+            "pause broker" => {
+                brokers.signal(whom, "STOP").unwrap();
+                tokio::time::sleep(PAUSE).await;
+                brokers.signal(whom, "CONT").unwrap();
+            }
+            "kill postgres" => {
+                database.kill().unwrap();
+                tokio::time::sleep(away).await;
+                tokio::task::block_in_place(|| database.mend()).unwrap();
+            }
+            "pause postgres" => {
+                database.signal("STOP").unwrap();
+                tokio::time::sleep(PAUSE).await;
+                database.signal("CONT").unwrap();
+            }
+            "cut the last hub off" => self.turned(Way::Cut, PAUSE).await,
+            "hang the last hub's connections" => self.turned(Way::Hung, PAUSE).await,
+            "slow the last hub's connections" => self.turned(Way::Slow(away / 20), PAUSE).await,
+            "fill a partition" => self.load.fill(FILL),
+            BELOW => {
+                for other in (0..brokers.count()).filter(|b| *b != whom) {
+                    brokers.signal(other, "KILL").unwrap();
+                }
+                tokio::time::sleep(BELOW_FOR).await;
+                self.mend();
+            }
+            other => unreachable!("{other} is no harm"),
         }
-        _ => {
-            brokers.signal(whom, "STOP").unwrap();
-            tokio::time::sleep(PAUSE).await;
-            brokers.signal(whom, "CONT").unwrap();
-        }
+    }
+
+    fn mend(&self) {
+        tokio::task::block_in_place(|| self.brokers.mend()).unwrap();
+    }
+
+    async fn turned(&self, way: Way, span: Duration) {
+        self.proxies.iter().for_each(|proxy| proxy.turn(way));
+        tokio::time::sleep(span).await;
+        self.proxies.iter().for_each(|proxy| proxy.turn(Way::Open));
     }
 }

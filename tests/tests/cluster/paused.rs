@@ -24,7 +24,7 @@ struct Read {
 /// What it had put on its way is dropped by every reader, all count the same, and nobody was told that it was decided.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_woken_hub_had_decided_is_dropped_by_every_reader_and_was_told_to_nobody() {
-    let Stand { folder: _folder, sim, world, database: _database, brokers: _brokers, mut fleet } =
+    let Stand { folder: _folder, sim, world, database: _database, brokers: _brokers, mut fleet, .. } =
         Stand::quiet(DEVICES, 2, true).await.unwrap();
     fleet.start(0).await.unwrap();
     fleet.start(1).await.unwrap();
