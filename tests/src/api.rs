@@ -4,8 +4,7 @@ use anyhow::{Context, bail};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::path::Path;
-use std::time::Duration;
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// A client of one hub.
 #[derive(Clone)]
@@ -13,8 +12,11 @@ pub struct Api {
     /// URL of the hub.
     pub url: String,
     client: reqwest::Client,
-    token: String,
+    tokens: Arc<Tokens>,
 }
+
+/// Gives the token of a request.
+type Tokens = dyn Fn() -> anyhow::Result<String> + Send + Sync;
 
 /// An answer, whatever it is.
 #[derive(Debug)]
@@ -64,17 +66,23 @@ impl Api {
         let assertion = assertion(&client, &format!("{url}/dev"), &kid, &pem)?;
         let answer: Value = ask_token(&http, &url, &assertion).await?.json().await?;
         let Some(token) = answer["access_token"].as_str() else { bail!("no token: {answer}") };
-        Ok(Self { url, client: http, token: token.to_owned() })
+        Self::with_token(&url, token)
     }
 
     /// With a token that the test has made.
     pub fn with_token(url: &str, token: &str) -> anyhow::Result<Self> {
-        Ok(Self { url: url.into(), client: client_of()?, token: token.into() })
+        let token = token.to_owned();
+        Self::with_tokens(url, move || Ok(token.clone()))
+    }
+
+    /// With one that the test makes for each request.
+    pub fn with_tokens(url: &str, tokens: impl Fn() -> anyhow::Result<String> + Send + Sync + 'static) -> anyhow::Result<Self> {
+        Ok(Self { url: url.into(), client: client_of()?, tokens: Arc::new(tokens) })
     }
 
     /// Any request; `path` counts from the root.
     pub async fn send(&self, method: Method, path: &str, body: Option<&[u8]>, headers: &[(&str, &str)]) -> anyhow::Result<Answer> {
-        let mut request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token);
+        let mut request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth((self.tokens)()?);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

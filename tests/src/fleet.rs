@@ -29,7 +29,7 @@ pub struct Fleet {
     folder: PathBuf,
     hubs: Vec<One>,
     satellite: Option<Child>,
-    issuer: Issuer,
+    issuer: Arc<Issuer>,
 }
 
 struct One {
@@ -47,7 +47,7 @@ impl Fleet {
         std::fs::create_dir_all(folder.join("satellite"))?;
         let pem = generate_key().map_err(anyhow::Error::msg)?.private_pem;
         std::fs::write(folder.join("keys/issuer.pem"), &pem)?;
-        let issuer = Issuer::new(ISSUER, &[pem]).map_err(anyhow::Error::msg)?;
+        let issuer = Arc::new(Issuer::new(ISSUER, &[pem]).map_err(anyhow::Error::msg)?);
         let hubs = (0..count).map(|i| One { name: format!("hub-{i}"), url: format!("http://127.0.0.1:{}", free_port()), child: None });
         let fleet = Self { kafka, folder: folder.into(), hubs: hubs.collect(), satellite: None, issuer };
         std::fs::write(folder.join("values.yaml"), fleet.roster(world)?)?;
@@ -195,8 +195,9 @@ impl Fleet {
     }
 
     fn api(&self, nth: usize, client: &str, scopes: &str) -> anyhow::Result<Api> {
-        let token = self.issuer.issue(client, scopes, &["*".into()]).map_err(anyhow::Error::msg)?;
-        Api::with_token(&self.hubs[nth].url, &token)
+        let (issuer, client, scopes) = (self.issuer.clone(), client.to_owned(), scopes.to_owned());
+        // Each request has a token of its own: none runs out under a load that lasts.
+        Api::with_tokens(&self.hubs[nth].url, move || issuer.issue(&client, &scopes, &["*".into()]).map_err(anyhow::Error::msg))
     }
 
     /// The log, beside the hubs.

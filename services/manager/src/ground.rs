@@ -13,7 +13,7 @@ use fleet_log::{EventLog, sqlite::SqliteLog};
 use fleet_projections::{Follower, Store};
 use fleet_schemas::topics as names;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// How often a hub looks whether the topics are still as they must be.
@@ -33,8 +33,8 @@ pub struct Ground {
     pub kafka: Option<Arc<KafkaLog>>,
     /// Where the read models are.
     pub store: Store,
-    /// How what is published is framed.
-    pub frame: Frame,
+    /// How what is published is framed, once that is known.
+    pub framing: watch::Receiver<Option<Frame>>,
 }
 
 impl Ground {
@@ -42,7 +42,7 @@ impl Ground {
     pub async fn embedded(folder: &Folder) -> anyhow::Result<Self> {
         let log = embedded::open_log(folder).await?;
         let store = Store::Folder(folder.read());
-        Ok(Self { log, topics: Topics::embedded(), hubs: None, roles: Role::all(), kafka: None, store, frame: Frame::SingleObject })
+        Ok(Self { log, topics: Topics::embedded(), hubs: None, roles: Role::all(), kafka: None, store, framing: watch::channel(None).1 })
     }
 
     /// What a configuration says.
@@ -71,7 +71,7 @@ impl Ground {
             bail!("no journal stands in these topics: `fleet-manager topics apply` founds it");
         }
         let publishes = roles.contains(&Role::Publisher);
-        let frame = crate::schemas::frame(log.registry.as_deref().filter(|_| publishes), &log.prefix).await?;
+        let framing = crate::schemas::framing(log.registry.as_deref().filter(|_| publishes), &log.prefix).await?;
         let hubs = Some(Hubs { name: configuration.name()?, leads: roles.contains(&Role::Decider) });
         Ok(Self {
             log: kafka.clone(),
@@ -80,7 +80,7 @@ impl Ground {
             roles,
             kafka: Some(kafka),
             store: store(configuration, folder)?,
-            frame,
+            framing,
         })
     }
 

@@ -72,7 +72,7 @@ impl Running {
         }
         if let Some(log) = ground.kafka.filter(|_| ground.roles.contains(&Role::Publisher)) {
             let positions = Arc::new(ControlPositions { control: generations.control().clone(), of: Follower::Publisher });
-            Publisher { log, journal: journal.clone(), positions, frame: ground.frame }.start(&mut loops, &cancel);
+            Publisher { log, journal: journal.clone(), positions, framing: ground.framing }.start(&mut loops, &cancel);
         }
         let hub = Hub {
             journal: journal.clone(),

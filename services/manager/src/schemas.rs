@@ -9,9 +9,12 @@ use fleet_schemas::{safe_way, topics};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use tokio::sync::watch;
 
 /// A whole answer.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// Between two questions to a registry that does not answer.
+const AGAIN: Duration = Duration::from_secs(10);
 /// Every version reads every other, not only its neighbour.
 const RULE: &str = "FULL_TRANSITIVE";
 
@@ -20,6 +23,11 @@ struct Registry {
     url: String,
     client: reqwest::Client,
 }
+
+/// It says nothing of a schema, and may later.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Away(String);
 
 /// What a registry says of a schema.
 enum Said {
@@ -50,8 +58,13 @@ impl Registry {
         let request = self.client.request(method.clone(), format!("{}{path}", self.url));
         let request = request.header("accept", "application/vnd.schemaregistry.v1+json, application/json");
         let request = if let Some(body) = body { request.json(&body) } else { request };
-        let answer = request.send().await.with_context(|| format!("the registry at {} does not answer", self.url))?;
-        let (status, text) = (answer.status(), answer.text().await?);
+        let away = |why: &dyn std::fmt::Display| Away(format!("the registry at {} does not answer: {why}", self.url));
+        let answer = request.send().await.map_err(|e| away(&e))?;
+        let status = answer.status();
+        if status.is_server_error() {
+            return Err(away(&status).into());
+        }
+        let text = answer.text().await.map_err(|e| away(&e))?;
         match status {
             StatusCode::NOT_FOUND => Ok(None),
             s if s.is_success() => Ok(Some(serde_json::from_str(&text).with_context(|| format!("{method} {path}: no JSON"))?)),
@@ -140,9 +153,37 @@ pub async fn register(config: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How a hub frames what it publishes: with the ids of the registry, where one is named.
-pub async fn frame(registry: Option<&str>, prefix: &str) -> anyhow::Result<Frame> {
-    let Some(url) = registry else { return Ok(Frame::SingleObject) };
+/// How a hub frames what it publishes: with the ids of the registry, where one is named. One that does not answer is asked again for as
+/// long as somebody wants to know: meanwhile nothing is published, and a hub does all else.
+pub async fn framing(registry: Option<&str>, prefix: &str) -> anyhow::Result<watch::Receiver<Option<Frame>>> {
+    let Some(url) = registry else { return Ok(watch::channel(Some(Frame::SingleObject)).1) };
+    let away = match frame(url, prefix).await {
+        Ok(frame) => return Ok(watch::channel(Some(frame)).1),
+        Err(error) if error.is::<Away>() => error,
+        Err(error) => return Err(error),
+    };
+    tracing::warn!(%away, "nothing is published until the registry answers");
+    let ((tell, told), url, prefix) = (watch::channel(None), url.to_owned(), prefix.to_owned());
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                () = tell.closed() => return,
+                () = tokio::time::sleep(AGAIN) => {}
+            }
+            match frame(&url, &prefix).await {
+                Ok(frame) => {
+                    tracing::info!(url, "the registry answers: publishing begins");
+                    tell.send_replace(Some(frame));
+                    return;
+                }
+                Err(error) => tracing::warn!(%error, "nothing is published until the registry answers"),
+            }
+        }
+    });
+    Ok(told)
+}
+
+async fn frame(url: &str, prefix: &str) -> anyhow::Result<Frame> {
     let (registry, mut ids) = (Registry::new(url)?, BTreeMap::new());
     for contract in contracts() {
         let subject = subject(prefix, &contract)?;

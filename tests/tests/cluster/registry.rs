@@ -2,7 +2,7 @@
 
 use fleet_log::{EventLog, Item, kafka::KafkaLog};
 use fleet_schemas::topics as names;
-use fleet_tests::{Fleet, Stand, free_port, repository, until};
+use fleet_tests::{Fleet, Proxy, Stand, Way, free_port, repository, until};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,8 +33,12 @@ impl Registry {
     }
 
     fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/apis/ccompat/v7", self.port)
+        url(self.port)
     }
+}
+
+fn url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/apis/ccompat/v7")
 }
 
 impl Drop for Registry {
@@ -53,9 +57,10 @@ async fn schemas_are_checked_registered_and_stand_in_the_frame() {
         return;
     };
     let Stand { folder, sim, database: _database, brokers: _brokers, mut fleet, .. } = Stand::quiet(4, 1, true).await.unwrap();
+    let proxy = Proxy::start(0, registry.port).unwrap();
     let file = folder.path().join("hub-0/hub.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("[log]\n", &format!("[log]\nregistry = \"{}\"\n", registry.url()))).unwrap();
+    std::fs::write(&file, text.replace("[log]\n", &format!("[log]\nregistry = \"{}\"\n", url(proxy.port)))).unwrap();
     let says = |args: &[&str]| fleet.manager(0, args).map_or_else(|e| e.to_string(), |text| text);
     let unknown = says(&["hub", "--config", "hub.toml"]);
     assert!(unknown.contains("fleet-manager schemas register"), "{unknown}");
@@ -65,8 +70,16 @@ async fn schemas_are_checked_registered_and_stand_in_the_frame() {
     assert!(registered.contains("DeviceState: id "), "{registered}");
     assert_eq!(registered.replace('\n', ""), says(&["schemas", "register", "--config", "hub.toml"]).replace('\n', ""), "again, the same");
     assert!(says(&["schemas", "check", "--config", "hub.toml"]).contains("the registry takes it"));
+    // Away: the hub does all else, and publishes when it is back.
+    proxy.turn(Way::Cut);
     fleet.start(0).await.unwrap();
     fleet.start_satellite().await.unwrap();
+    fleet.shows(0, 4).await.unwrap();
+    let (log, topics) = fleet.log_of_hubs().await.unwrap();
+    for partition in 0..topics.partitions - 1 {
+        assert_eq!(log.bounds(topics.at(names::DEVICE_STATE, partition)).await.unwrap().end, 0, "published without a frame");
+    }
+    proxy.turn(Way::Open);
     framed(&fleet, &registry).await;
     fleet.end_satellite();
     fleet.stop(0).await.unwrap();

@@ -1,7 +1,7 @@
 //! One partition of the journal, published.
 
 use super::fold::{Fold, Meant};
-use super::records::{Out, state};
+use super::records::{Frame, Out, state};
 use super::{Publisher, partitions};
 use fleet_fence::Position;
 use fleet_log::{AppendError, Error, Item, ReadError, ReadFault, Reader};
@@ -38,8 +38,11 @@ enum End {
 pub(super) async fn run(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<(), Error> {
     let stopped = metrics::gauge!("fm_publisher_stopped", "partition" => partition.to_string());
     stopped.set(0.0);
+    // A closed channel: whoever was to know how records are framed is gone, and the process is ending.
+    let known = async { publisher.framing.clone().wait_for(Option::is_some).await.ok().and_then(|frame| frame.clone()) };
+    let Some(Some(frame)) = cancel.run_until_cancelled(known).await else { return Ok(()) };
     loop {
-        let end = match Follower::begin(publisher.clone(), partition, cancel.clone()).await {
+        let end = match Follower::begin(publisher.clone(), frame.clone(), partition, cancel.clone()).await {
             Ok(mut follower) => {
                 let end = follower.for_ever().await;
                 // What is lost here is published again, and dropped by whoever has it.
@@ -70,6 +73,7 @@ pub(super) async fn run(publisher: Publisher, partition: u32, cancel: Cancellati
 
 struct Follower {
     publisher: Publisher,
+    frame: Frame,
     partition: u32,
     fold: Fold,
     reader: Box<dyn Reader>,
@@ -86,7 +90,7 @@ struct Follower {
 
 impl Follower {
     /// Reads the past, so that it can be counted on from there.
-    async fn begin(publisher: Publisher, partition: u32, cancel: CancellationToken) -> Result<Self, End> {
+    async fn begin(publisher: Publisher, frame: Frame, partition: u32, cancel: CancellationToken) -> Result<Self, End> {
         let failed = |e: Error| End::Away(e.to_string());
         let stored = publisher.positions.load().await.map_err(failed)?.remove(&partition);
         if stored.is_none() && !untouched(&publisher, partition).await.map_err(failed)? {
@@ -107,7 +111,7 @@ impl Follower {
         let reader = log.read(&[(at, 0)]);
         let (fold, due, stored_at) = (Fold::new(), BTreeSet::new(), Instant::now());
         let mut follower =
-            Self { publisher, partition, fold, reader, watched, due, published: Position::START, stored: 0, stored_at, cancel };
+            Self { publisher, frame, partition, fold, reader, watched, due, published: Position::START, stored: 0, stored_at, cancel };
         if let Some(position) = stored {
             follower.past(&position).await?;
             (follower.stored, follower.published) = (position.next, position);
@@ -237,7 +241,7 @@ impl Follower {
             Ok(Item::Record(stored)) => {
                 let key = std::str::from_utf8(&stored.record.key).ok().and_then(|k| k.parse::<StreamId>().ok());
                 let Some(StreamId::Device(device)) = key else { return Ok(()) };
-                let told = self.publisher.frame.version(&stored.record.value);
+                let told = self.frame.version(&stored.record.value);
                 let older = told.is_some_and(|told| self.fold.version(device).is_some_and(|stands| told < stands));
                 if older && self.due.insert(device) {
                     self.states().await?;
@@ -259,7 +263,7 @@ impl Follower {
         let mut spread: BTreeMap<(&'static str, u32), Vec<fleet_log::Public>> = BTreeMap::new();
         for Out { topic, name, mut record } in out {
             if let Some(value) = record.value.take() {
-                record.value = Some(self.publisher.frame.put(name, value).map_err(End::Stopped)?);
+                record.value = Some(self.frame.put(name, value).map_err(End::Stopped)?);
             }
             let partition = topics::java_partition(&record.key, partitions(topic));
             spread.entry((topic, partition)).or_default().push(record);

@@ -14,7 +14,7 @@ use fleet_journal::{Journal, Positions, in_turn};
 use fleet_log::{Error, Publish};
 use fleet_schemas::topics;
 use std::sync::Arc;
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use asyncapi::{Contract, asyncapi_text, contracts};
@@ -29,8 +29,8 @@ pub struct Publisher {
     pub journal: Arc<Journal>,
     /// How far: outside every generation of the read model.
     pub positions: Arc<dyn Positions>,
-    /// How records are framed.
-    pub frame: Frame,
+    /// How records are framed; nothing is published before that is known.
+    pub framing: watch::Receiver<Option<Frame>>,
 }
 
 impl Publisher {
