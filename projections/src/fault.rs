@@ -7,7 +7,7 @@ use crate::db::FORMAT;
 pub enum Error {
     /// The database failed.
     #[error("read model: {0}")]
-    Sql(#[from] sqlx::Error),
+    Sql(sqlx::Error),
     /// A folder or file failed.
     #[error("{path}: {source}")]
     Io {
@@ -68,6 +68,13 @@ pub enum Error {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] fleet_log::Error),
+}
+
+/// Without the library's as its cause: what it says stands in the text, and would be said again for each cause.
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sql(error)
+    }
 }
 
 impl Error {

@@ -16,6 +16,15 @@ pub enum Store {
     Postgres(Box<PostgresConfig>),
 }
 
+impl std::fmt::Display for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Folder(folder) => write!(f, "read models in {}", folder.display()),
+            Self::Postgres(config) => write!(f, "[postgres] {}", config.url),
+        }
+    }
+}
+
 /// The turn of one process to change which generations there are.
 pub(crate) enum Turn {
     /// Nobody else is there.

@@ -9,15 +9,20 @@ use fleet_fence::Position;
 use fleet_hub::Frame;
 use fleet_journal::{Hubs, Topics, journal_of};
 use fleet_log::kafka::{Change, KafkaLog};
-use fleet_log::{EventLog, sqlite::SqliteLog};
+use fleet_log::{EventLog, Item, sqlite::SqliteLog};
 use fleet_projections::{Follower, Store};
-use fleet_schemas::topics as names;
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use fleet_schemas::{Lease, Micros, SECOND, Timestamp, decode, topics as names};
+use std::{collections::BTreeMap, collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// How often a hub looks whether the topics are still as they must be.
 const LOOK: Duration = Duration::from_secs(3600);
+
+/// Beats of the last seconds, of more hubs than there are.
+const BEATS: u64 = 200;
+/// A hub that beat so lately runs.
+const YOUNG: Micros = 10 * SECOND;
 
 /// See the module.
 pub struct Ground {
@@ -63,6 +68,12 @@ impl Ground {
         let kafka = Arc::new(open(log).await?);
         let specs = Topics::specs_kafka();
         let plan = kafka.plan(&specs).await?;
+        if plan.len() == specs.len() && plan.iter().all(|c| matches!(c, Change::Create { .. })) {
+            bail!(
+                "none of the topics is there. The first time `fleet-manager topics apply` makes them; later the brokers or the prefix are others, \
+                 or the topics were deleted: then apply nothing, see docs/guides/runbooks/restore.md"
+            );
+        }
         if !plan.is_empty() {
             bail!("the topics are not as they must be; `fleet-manager topics apply` would do this:\n{}", lines(&plan));
         }
@@ -218,12 +229,28 @@ pub async fn topics(file: &std::path::Path, apply: bool, anew: bool) -> anyhow::
     Ok(())
 }
 
+/// A hub whose last beat is young.
+async fn beating(log: &dyn EventLog, topics: &Topics) -> anyhow::Result<Option<String>> {
+    let at = topics.at(names::LEASES, 0);
+    let bounds = log.bounds(at.clone()).await?;
+    let mut reader = log.read(&[(at, bounds.end.saturating_sub(BEATS).max(bounds.start))]);
+    let (mut last, now) = (BTreeMap::new(), fleet_journal::Clock::now(&fleet_journal::SystemClock));
+    while let Item::Record(stored) = reader.next().await? {
+        let lease = decode::<Lease>(&stored.record.value)?;
+        last.insert(lease.hub, (lease.bye, now.since(Timestamp(stored.appended_at))));
+    }
+    Ok(last.into_iter().find(|(_, (bye, age))| !bye && *age < YOUNG).map(|(hub, _)| hub))
+}
+
 /// `publisher restart`: every position back to the beginning.
 pub async fn restart_publisher(file: &std::path::Path) -> anyhow::Result<()> {
     let configuration = Configuration::read(file)?;
     configuration.log.as_ref().context("this configuration has no [log]: nothing is published")?;
     let folder = Folder::open(&configuration.data)?;
     let (log, topics) = read_only(None, Some(file)).await?;
+    if let Some(hub) = beating(&*log, &topics).await? {
+        bail!("{hub} runs: its next position would undo this; stop every hub first");
+    }
     let generations = embedded::open_generations(store(&configuration, &folder)?, log, &topics).await?;
     let known = generations.control().positions(Follower::Publisher).await?;
     for partition in 0..topics.partitions {

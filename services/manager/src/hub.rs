@@ -60,7 +60,8 @@ impl Running {
         let config = Config { hubs: ground.hubs, ..Config::new(ground.log.clone(), ground.topics.clone()) };
         let journal = Journal::start(config, &mut loops, cancel.clone()).await.context("the journal did not start")?;
         let journal = Arc::new(journal);
-        let generations = embedded::open_generations(ground.store, ground.log, &ground.topics).await?;
+        let place = ground.store.to_string();
+        let generations = embedded::open_generations(ground.store, ground.log, &ground.topics).await.context(place)?;
         if ground.roles.contains(&Role::Projector) {
             generations.feed().await?;
             let watching = (generations.clone(), cancel.clone());
@@ -200,7 +201,7 @@ pub async fn run(file: &Path, roles: BTreeSet<Role>, metrics: Option<SocketAddr>
     let master_key = configuration.master_key.clone().unwrap_or_else(|| folder.master_key());
     let key = MasterKey::read_or_make(&master_key, &folder.vault())?;
     let vault = match &configuration.vault {
-        Some(database) => Vault::open_shared(&database.config()?, key).await?,
+        Some(database) => Vault::open_shared(&database.config()?, key).await.with_context(|| format!("[vault] {}", database.url))?,
         None => Vault::open_file(&folder.vault(), key).await?,
     };
     if configuration.log.is_some() && configuration.vault.is_none() {
@@ -218,12 +219,15 @@ pub async fn run(file: &Path, roles: BTreeSet<Role>, metrics: Option<SocketAddr>
     };
     let ground = Ground::open(&configuration, &folder, roles).await?;
     let mut running = Running::start(ground, face).await?;
-    running.register(configuration.commands()?).await?;
-    folder.write_running(&crate::folder::Running { url: reached, issuer: url.clone() })?;
-    crate::print::lines(&format!("hub runs: {url}"));
+    let runs = async {
+        running.register(configuration.commands()?).await?;
+        folder.write_running(&crate::folder::Running { url: reached, issuer: url.clone() })?;
+        crate::print::lines(&format!("hub runs: {url}"));
+        running.ended().await
+    };
     let outcome = tokio::select! {
         () = signals.come() => Ok(()),
-        ended = running.ended() => ended,
+        ended = runs => ended,
     };
     if tokio::time::timeout(process::STOP, running.stop()).await.is_err() {
         tracing::warn!("not everything stopped within {} s", process::STOP.as_secs());

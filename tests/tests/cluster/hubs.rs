@@ -23,6 +23,8 @@ async fn two_hubs_are_one_service_and_a_rolling_restart_fails_no_request() {
     fleet.start(1).await.unwrap();
     fleet.start_satellite().await.unwrap();
     vaulted(&fleet).await;
+    let refused = fleet.manager(0, &["publisher", "restart", "--config", "hub.toml"]).unwrap_err().to_string();
+    assert!(refused.contains("stop every hub first"), "{refused}");
     for turn in 0..2 {
         let other = 1 - turn;
         let (stop, asking) = (Arc::new(AtomicBool::new(false)), fleet.operator(other).unwrap());

@@ -16,7 +16,9 @@ async fn what_is_missing_or_differs_is_named_and_mended_or_refused() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("prefix = \"c.\"", "prefix = \"d.\"")).unwrap();
     let refused = says(&["hub", "--config", "hub.toml"]);
-    assert!(refused.contains("fleet-manager topics apply") && refused.contains("create  d.fm.journal.v1"), "{refused}");
+    // Who mistyped the prefix is not told to found another journal.
+    assert!(refused.contains("none of the topics is there") && refused.contains("apply nothing"), "{refused}");
+    assert!(says(&["topics", "plan", "--config", "hub.toml"]).contains("create  d.fm.journal.v1"), "a plan makes all of them");
     // One of them is there, with other partitions and another retention.
     let other = KafkaLog::open(fleet_log::kafka::Options { prefix: "d.".into(), ..brokers.options() }).await.unwrap();
     let mut specs = Topics::specs_kafka();

@@ -42,7 +42,9 @@ pub enum Error {
     #[error("{0} holds no master key: it is 32 bytes as one line of base64")]
     NoMasterKey(String),
     /// The vault was made with another master key.
-    #[error("the master key is not the one that this vault was made with; put back the key file that belongs to it")]
+    #[error(
+        "the master key is not the one that this vault was made with; put back the key file that belongs to it: that of `master_key`, or data/keys/master.key where none is named; hubs that share a vault have the same"
+    )]
     AnotherMasterKey,
     /// There is a vault, and no master key.
     #[error("{0} is missing, and a vault is there: without its master key nothing in it can be read; put the key file back")]

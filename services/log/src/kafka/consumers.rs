@@ -88,7 +88,10 @@ impl Consumers {
     pub(super) fn brokers(&self) -> Result<usize, Error> {
         match self.any()?.fetch_metadata(None, ASK) {
             Ok(metadata) => Ok(metadata.brokers().len()),
-            Err(error) => Err(Error::Io(self.words(&format!("no broker of {} answers: {error}", self.options.bootstrap)))),
+            Err(error) => {
+                let hint = if self.options.tls.is_none() { "; where they speak TLS: log.tls = true" } else { "" };
+                Err(Error::Io(self.words(&format!("no broker of {} answers: {error}{hint}", self.options.bootstrap))))
+            }
         }
     }
 

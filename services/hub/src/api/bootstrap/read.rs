@@ -82,7 +82,10 @@ async fn user_data(hub: &Hub, reads: &Reads, config: &Config) -> Result<Option<U
         Ok(user_data) => Ok(Some(user_data)),
         // Never null in its place: a machine would be installed without it.
         Err(vault::Error::Erased(_)) => {
-            let detail = format!("the user-data of version {} cannot be read any more: its key was erased", config.version);
+            let detail = format!(
+                "the user-data of version {} cannot be read any more: its key is not in the vault; it was erased, or the vault was lost",
+                config.version
+            );
             Err(Problem::new(StatusCode::GONE, "user-data-erased", detail).with("helps", json!("give the configuration new user-data")))
         }
         Err(e) => Err(Problem::internal(&e)),
