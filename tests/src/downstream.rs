@@ -66,7 +66,7 @@ impl Consumer<'_> {
         for partition in 1..topics.partitions {
             let mut reader = log.read(&[(topics.at(names::JOURNAL, partition), 0)]);
             let mut ledger = Ledger::new(partition, Rules::default());
-            while let Ok(Item::Record(stored)) = reader.next().await {
+            while let Item::Record(stored) = reader.next().await.unwrap() {
                 let Applied::Decision(decision) = ledger.apply(&stored).unwrap() else { continue };
                 for payload in &decision.events {
                     let event = Event::decode(&decision.stream, payload).unwrap();

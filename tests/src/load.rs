@@ -37,6 +37,8 @@ pub struct Done {
     pub unknown: u64,
     /// Marks of the observations that were acknowledged.
     pub observed: BTreeSet<String>,
+    /// How many of them filled a partition.
+    pub filled: usize,
     /// Requests of observations that were not acknowledged, and sent again.
     pub resent: u64,
     /// The highest rate of observations that lasted 20 s, a second.
@@ -77,9 +79,9 @@ impl Load {
         Self { lane, lanes, fills: 0 }
     }
 
-    /// Observations that were acknowledged so far.
+    /// Observations that were acknowledged so far, without those that fill a partition.
     pub fn observed(&self) -> usize {
-        self.lane.done.lock().unwrap().observed.len()
+        self.lane.done.lock().unwrap().steady()
     }
 
     /// So many more observations, of one device: all into one partition, and as fast as it takes them.
@@ -99,7 +101,11 @@ impl Load {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         self.lane.stop.store(true, Ordering::Relaxed);
-        let ended = async { while self.lanes.join_next().await.is_some_and(|lane| lane.is_ok()) {} };
+        let ended = async {
+            while let Some(lane) = self.lanes.join_next().await {
+                lane.unwrap();
+            }
+        };
         tokio::time::timeout(Duration::from_secs(90), ended).await.unwrap_or_else(|_| panic!("some are never answered:\n{}", fleet.log()));
         fleet.decided().await.unwrap();
         std::mem::take(&mut *self.lane.done.lock().unwrap())
@@ -114,7 +120,7 @@ impl Lane {
         while !self.stopped() {
             tick.tick().await;
             let mut done = self.done.lock().unwrap();
-            let (now, before) = ((done.decisions.len(), done.observed.len()), seen[seen.len() - 1]);
+            let (now, before) = ((done.decisions.len(), done.steady()), seen[seen.len() - 1]);
             println!("         {:>5} commands/s {:>6} observations/s", (now.0 - before.0) / 2, (now.1 - before.1) / 2);
             seen.push(now);
             if let Some(start) = seen.len().checked_sub(SUSTAINED + 1) {
@@ -180,6 +186,7 @@ impl Lane {
         for n in 0..count / EACH {
             let some = (0..EACH).map(|i| stated(&device, format!("fill{nth}-{n}-{i}"), i % 2 == 0)).collect();
             self.state(some, &mut rng).await;
+            self.done.lock().unwrap().filled += EACH as usize;
         }
     }
 
@@ -194,6 +201,7 @@ impl Lane {
             {
                 let results = answer.body["results"].as_array().cloned().unwrap_or_default();
                 let mut done = self.done.lock().unwrap();
+                assert_eq!(results.len(), conditions.len(), "{}", answer.body);
                 for (result, condition) in results.iter().zip(&conditions) {
                     assert_eq!(result["result"], "stored", "{result}");
                     done.observed.extend(condition["message"].as_str().map(str::to_owned));
@@ -214,6 +222,10 @@ fn stated(device: &str, mark: String, holds: bool) -> Value {
 }
 
 impl Done {
+    fn steady(&self) -> usize {
+        self.observed.len() - self.filled
+    }
+
     fn answered(&mut self, key: String, decision: &str, accepted: bool, unknown: u64) {
         let now = Instant::now();
         let gap = self.last.replace(now).map_or(Duration::ZERO, |last| now.duration_since(last));

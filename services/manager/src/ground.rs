@@ -11,18 +11,16 @@ use fleet_journal::{Hubs, Topics, journal_of};
 use fleet_log::kafka::{Change, KafkaLog};
 use fleet_log::{EventLog, Item, sqlite::SqliteLog};
 use fleet_projections::{Follower, Store};
-use fleet_schemas::{Lease, Micros, SECOND, Timestamp, decode, topics as names};
-use std::{collections::BTreeMap, collections::BTreeSet, sync::Arc, time::Duration};
+use fleet_schemas::{Lease, decode, topics as names};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// How often a hub looks whether the topics are still as they must be.
 const LOOK: Duration = Duration::from_secs(3600);
 
-/// Beats of the last seconds, of more hubs than there are.
-const BEATS: u64 = 200;
-/// A hub that beat so lately runs.
-const YOUNG: Micros = 10 * SECOND;
+/// Longer than a hub is silent that is not missed.
+const LISTENED: Duration = Duration::from_secs(5);
 
 /// See the module.
 pub struct Ground {
@@ -229,17 +227,21 @@ pub async fn topics(file: &std::path::Path, apply: bool, anew: bool) -> anyhow::
     Ok(())
 }
 
-/// A hub whose last beat is young.
+/// A hub that beats while it is listened for.
 async fn beating(log: &dyn EventLog, topics: &Topics) -> anyhow::Result<Option<String>> {
     let at = topics.at(names::LEASES, 0);
-    let bounds = log.bounds(at.clone()).await?;
-    let mut reader = log.read(&[(at, bounds.end.saturating_sub(BEATS).max(bounds.start))]);
-    let (mut last, now) = (BTreeMap::new(), fleet_journal::Clock::now(&fleet_journal::SystemClock));
-    while let Item::Record(stored) = reader.next().await? {
-        let lease = decode::<Lease>(&stored.record.value)?;
-        last.insert(lease.hub, (lease.bye, now.since(Timestamp(stored.appended_at))));
-    }
-    Ok(last.into_iter().find(|(_, (bye, age))| !bye && *age < YOUNG).map(|(hub, _)| hub))
+    let end = log.bounds(at.clone()).await?.end;
+    let mut reader = log.read(&[(at, end)]);
+    let heard = async {
+        loop {
+            let Item::Record(stored) = reader.next().await? else { continue };
+            let lease = decode::<Lease>(&stored.record.value)?;
+            if !lease.bye {
+                return Ok(Some(lease.hub));
+            }
+        }
+    };
+    tokio::time::timeout(LISTENED, heard).await.unwrap_or(Ok(None))
 }
 
 /// `publisher restart`: every position back to the beginning.

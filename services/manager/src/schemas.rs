@@ -61,7 +61,7 @@ impl Registry {
         let away = |why: &dyn std::fmt::Display| Away(format!("the registry at {} does not answer: {why}", self.url));
         let answer = request.send().await.map_err(|e| away(&e))?;
         let status = answer.status();
-        if status.is_server_error() {
+        if status.is_server_error() || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status) {
             return Err(away(&status).into());
         }
         let text = answer.text().await.map_err(|e| away(&e))?;
@@ -176,7 +176,8 @@ pub async fn framing(registry: Option<&str>, prefix: &str) -> anyhow::Result<wat
                     tell.send_replace(Some(frame));
                     return;
                 }
-                Err(error) => tracing::warn!(%error, "nothing is published until the registry answers"),
+                Err(error) if error.is::<Away>() => tracing::warn!(%error, "nothing is published until the registry answers"),
+                Err(error) => tracing::error!(%error, "nothing is published until the registry says something else"),
             }
         }
     });

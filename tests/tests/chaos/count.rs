@@ -51,7 +51,7 @@ async fn one(log: &dyn EventLog, topics: &Topics, partition: u32, references: &r
     }
     let mut reader = log.read(&[(topics.at(names::JOURNAL, partition), 0)]);
     let mut audit = Ledger::new(partition, Rules::default());
-    while let Ok(Item::Record(stored)) = reader.next().await {
+    while let Item::Record(stored) = reader.next().await.unwrap() {
         let term = audit.position.term;
         let applied = audit.apply(&stored).unwrap();
         if let Applied::Decision(d) = applied {
@@ -73,7 +73,7 @@ async fn marks(log: &dyn EventLog, topics: &Topics) -> BTreeSet<String> {
     let mut marks = BTreeSet::new();
     for partition in 0..topics.partitions {
         let mut reader = log.read(&[(topics.at(names::OBSERVATIONS, partition), 0)]);
-        while let Ok(Item::Record(stored)) = reader.next().await {
+        while let Item::Record(stored) = reader.next().await.unwrap() {
             let observation = decode::<Observation>(&stored.record.value).unwrap();
             if let Ok(Fact::ConditionsSeen(seen)) = Fact::decode(&observation.fact) {
                 marks.extend(seen.conditions.into_iter().map(|c| c.message));

@@ -69,8 +69,8 @@ impl Iterator for Deck<'_> {
 }
 
 impl Harmed<'_> {
-    /// Harms for `span`; afterwards everything runs.
-    pub async fn harm(&mut self, span: Duration, rng: &mut ChaCha8Rng) -> Vec<Harm> {
+    /// Harms for `span`; afterwards everything runs. How long it took to the end of the last one.
+    pub async fn harm(&mut self, span: Duration, rng: &mut ChaCha8Rng) -> (Vec<Harm>, Duration) {
         let (started, mut harms) = (Instant::now(), Vec::new());
         let (mut dice, mut deck) = (ChaCha8Rng::from_rng(rng), Deck { rng, left: Vec::new() });
         if span >= BELOW_SHARE * BELOW_FOR {
@@ -88,7 +88,7 @@ impl Harmed<'_> {
             // As whoever runs it would: one that ended by itself is started again.
             (0..self.fleet.count()).for_each(|nth| self.fleet.launch(nth).unwrap());
         }
-        harms
+        (harms, started.elapsed())
     }
 
     async fn one(&mut self, what: &str, whom: usize, away: Duration) {
@@ -100,6 +100,9 @@ impl Harmed<'_> {
                 fleet.launch(whom).unwrap();
             }
             "stop hub" => {
+                // One that has ended by itself, or is just starting, is no clean stop.
+                fleet.launch(whom).unwrap();
+                fleet.ready(whom).await.unwrap();
                 assert_eq!(fleet.stop(whom).await.unwrap(), Some(0), "a clean stop of hub {whom}");
                 tokio::time::sleep(away).await;
                 fleet.launch(whom).unwrap();

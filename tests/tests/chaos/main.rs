@@ -40,7 +40,7 @@ async fn whatever_is_killed_or_paused_nothing_acknowledged_is_lost_and_nothing_i
     let warm = load.observed();
     let span = Duration::from_secs(setting("FM_CHAOS_SECONDS", 120));
     let mut harmed = Harmed { fleet: &mut fleet, brokers: &brokers, database: &database, proxies: &proxies, load: &mut load };
-    let harms = harmed.harm(span, &mut rng).await;
+    let (harms, span) = harmed.harm(span, &mut rng).await;
     let during = load.observed() - warm;
     let done = load.settle(&mut fleet).await;
     // While both still publish: what others see is complete and in order.

@@ -37,18 +37,21 @@ async fn what_a_woken_hub_had_decided_is_dropped_by_every_reader_and_was_told_to
         }
     }
     let done = load.settle(&mut fleet).await;
-    let read = read(&fleet).await;
+    let read = until("every hub counts what every reader drops", || async {
+        let read = read(&fleet).await;
+        for hub in 0..fleet.count() {
+            let counted = partitions(&fleet, hub, "fenced").await?;
+            if counted != read.dropped {
+                return Err(format!("hub {hub}: {counted:?}, not {:?}", read.dropped));
+            }
+        }
+        Ok(read)
+    })
+    .await;
     assert!(!read.late.is_empty(), "a hub was paused {PAUSES} times, and never had a decision on its way");
     let told: BTreeSet<_> = done.decisions.values().cloned().collect();
     assert!(told.is_disjoint(&read.late), "told, and dropped: {:?}", told.intersection(&read.late));
     assert!(told.is_subset(&read.stands), "told, and not in the journal: {:?}", told.difference(&read.stands));
-    for hub in 0..fleet.count() {
-        until("the hub counts what every reader drops", || async {
-            let counted = partitions(&fleet, hub, "fenced").await?;
-            if counted == read.dropped { Ok(()) } else { Err(format!("hub {hub}: {counted:?}, not {:?}", read.dropped)) }
-        })
-        .await;
-    }
     println!("{} decisions came too late; {} stand, {} of them were told", read.late.len(), read.stands.len(), told.len());
     sim.stop().await;
 }

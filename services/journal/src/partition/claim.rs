@@ -18,10 +18,14 @@ pub(crate) struct Claimed {
 /// Reads to the end, claims, and reads until the claim is met. Catching up means having read one's own claim, never "position = end".
 pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<Claimed, End> {
     catch_up(desk, tail).await?;
+    if !desk.mine() {
+        return Err(End::GivenBack);
+    }
     let term = tail.ledger.position.term + 1;
     desk.status.send_modify(|s| s.phase = Phase::Claiming);
     let at = (desk.config.clock.now(), Instant::now());
     put(desk, Claim { term, leader: Some(desk.boot), recorded_at: at.0 }).await?;
+    let sent = Instant::now();
     loop {
         let standing = tail.ledger.position.term;
         if standing == term && tail.ledger.position.claimant == Some(desk.boot) {
@@ -32,7 +36,7 @@ pub(crate) async fn claim(desk: &Desk, tail: &mut Tail) -> Result<Claimed, End> 
             metrics::counter!("fm_leader_claims_total", "result" => "lost").increment(1);
             return Err(End::SteppedDown(format!("term {standing} went to another")));
         }
-        step(desk, tail, at.1).await?;
+        step(desk, tail, sent).await?;
     }
 }
 
@@ -82,18 +86,23 @@ async fn put(desk: &Desk, claim: Claim) -> Result<(), End> {
     }
 }
 
-/// Reads on. Whatever the log says counts, also that it cannot be read just now: it is asked again, and comes back.
+/// Reads on. Whatever the log says is an answer, also that it cannot be read just now: it is asked again. But only what is read is
+/// progress: a hub that has none for a while does not say that it leads.
 async fn step(desk: &Desk, tail: &mut Tail, begun: Instant) -> Result<(), End> {
-    desk.beat();
-    let silent = tail.heard.max(begun).elapsed();
-    if silent >= SILENCE {
-        let why = format!("catching up with the journal made no progress for {} s: the log does not answer", SILENCE.as_secs());
-        return Err(End::Fatal(why));
-    }
+    let left = SILENCE.saturating_sub(tail.heard.max(begun).elapsed());
+    let before = tail.ledger.position.next;
     tokio::select! {
         biased;
-        () = desk.cancel.cancelled() => Err(End::Cancelled),
-        met = tail.step(desk) => met,
-        () = tokio::time::sleep(SILENCE - silent) => Ok(()),
+        () = desk.cancel.cancelled() => return Err(End::Cancelled),
+        met = tail.step(desk) => met?,
+        // After a pause of the whole process there is something to be heard first.
+        () = tokio::time::sleep(left.max(Duration::from_secs(1))) => {
+            let why = format!("catching up with the journal made no progress for {} s: the log does not answer", SILENCE.as_secs());
+            return Err(End::Fatal(why));
+        }
     }
+    if tail.ledger.position.next > before {
+        desk.beat();
+    }
+    Ok(())
 }

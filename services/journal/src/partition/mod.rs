@@ -156,7 +156,6 @@ impl Desk {
 
     /// Waits before something is tried again, longer each time.
     pub(crate) async fn rest(&self, pause: &mut Duration) -> Result<(), End> {
-        self.beat();
         tokio::select! {
             () = self.cancel.cancelled() => return Err(End::Cancelled),
             () = tokio::time::sleep(jitter(*pause)) => {}

@@ -19,7 +19,7 @@ pub(super) struct Feeds(Mutex<HashMap<TopicPartition, Weak<Feed>>>);
 struct Feed(Mutex<Inner>);
 
 struct Inner {
-    source: Source,
+    source: Box<Source>,
     /// The last records, up to the source's next one.
     recent: VecDeque<Stored>,
     bytes: usize,
@@ -43,38 +43,48 @@ pub(super) enum Looked {
 }
 
 impl Feeds {
-    /// A reader that stands at the end of its partition with a source of its own shares from now on: it joins who is there, or others join it.
-    pub(super) fn join(
-        &self,
-        at: &TopicPartition,
-        source: Source,
-        consumers: &Arc<Consumers>,
-        notify: &Arc<Notify>,
-    ) -> Result<Member, Source> {
+    /// A reader that stands at the end of its partition with a source of its own shares from now on: it joins who is there, or others join
+    /// it. Who cannot keeps its source.
+    pub(super) fn join(&self, at: &TopicPartition, source: Box<Source>, consumers: &Arc<Consumers>, notify: &Arc<Notify>) -> Joined {
         let mut feeds = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(feed) = feeds.get(at).and_then(Weak::upgrade) {
-            let mut inner = feed.lock();
-            // Nobody there may have looked for a while. Where that fails, each of them finds out why.
-            let pumped = inner.pump(consumers);
-            if pumped.is_err() || inner.failed || !inner.covers(source.next) {
-                return Err(source);
-            }
-            let wakers = inner.source.wakers.clone();
-            wakers.add(notify);
-            drop(inner);
-            return Ok(Member { feed, wakers, notify: notify.clone() });
+        if let Some(feed) = feeds.get(at).and_then(Weak::upgrade)
+            && !feed.lock().failed
+        {
+            return feed.admit(source, consumers, notify);
         }
-        let wakers = source.wakers.clone();
+        let (wakers, notify) = (source.wakers.clone(), notify.clone());
         let feed = Arc::new(Feed(Mutex::new(Inner { source, recent: VecDeque::new(), bytes: 0, failed: false })));
         feeds.retain(|_, feed| feed.strong_count() > 0);
         feeds.insert(at.clone(), Arc::downgrade(&feed));
-        Ok(Member { feed, wakers, notify: notify.clone() })
+        Joined::In(Member { feed, wakers, notify })
     }
+}
+
+/// Whether a reader shares now.
+pub(super) enum Joined {
+    In(Member),
+    Alone(Box<Source>),
 }
 
 impl Feed {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn admit(self: Arc<Self>, source: Box<Source>, consumers: &Arc<Consumers>, notify: &Arc<Notify>) -> Joined {
+        let mut inner = self.lock();
+        let wakers = inner.source.wakers.clone();
+        // Before the look: what comes after it wakes the new one too.
+        wakers.add(notify);
+        // Nobody there may have looked for a while. Where that fails, each of them finds out why.
+        if inner.pump(consumers).is_err() || !inner.covers(source.next) {
+            wakers.remove(notify);
+            return Joined::Alone(source);
+        }
+        drop(inner);
+        // What its own source would have woken it for may be there already.
+        notify.notify_one();
+        Joined::In(Member { feed: self, wakers, notify: notify.clone() })
     }
 }
 
@@ -95,6 +105,7 @@ impl Inner {
         });
         if pumped.is_err() {
             self.failed = true;
+            self.source.let_go();
             self.source.wakers.wake();
         }
         pumped
@@ -120,12 +131,12 @@ impl Member {
         if inner.failed || !inner.covers(next) {
             return Ok(Looked::Behind);
         }
-        if next == inner.source.next {
-            inner.pump(consumers)?;
-        }
+        let pumped = if next == inner.source.next { inner.pump(consumers) } else { Ok(()) };
+        // What came before a fault comes before it here too.
         let from = inner.recent.partition_point(|stored| stored.offset < next);
         inner.recent.range(from..).for_each(|stored| give(stored.clone()));
-        inner.trim(self.wakers.count() == 1);
+        inner.trim(self.wakers.count() == 1 || pumped.is_err());
+        pumped?;
         Ok(Looked::Level(inner.source.ended.filter(|ended| *ended == inner.source.next)))
     }
 }

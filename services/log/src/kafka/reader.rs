@@ -1,7 +1,7 @@
 //! Reading: each partition from a source of its own until its end is reached, and from then on with whoever else reads it.
 
 use super::consumers::Consumers;
-use super::feed::{Feeds, Looked, Member};
+use super::feed::{Feeds, Joined, Looked, Member};
 use super::source::{IDLE, Source, Where};
 use crate::port::{Fut, Item, Offset, ReadError, ReadFault, Reader, Stored, TopicPartition};
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ struct Lane {
 
 /// How a partition is read.
 enum By {
-    Own(Source),
+    Own(Box<Source>),
     Shared(Member),
     /// A fault was told; nothing more of this partition.
     Failed,
@@ -45,7 +45,7 @@ impl KafkaReader {
                 continue;
             };
             let place = Where { at, topic, dense };
-            let by = By::Own(Source::new(&consumers, place.clone(), next, &notify));
+            let by = By::Own(Box::new(Source::new(&consumers, place.clone(), next, &notify)));
             lanes.push(Lane { place, next, told_end: false, by });
         }
         Self { consumers, feeds, lanes, turn: 0, ready, notify }
@@ -88,7 +88,7 @@ impl Lane {
             By::Shared(member) => match member.look(consumers, from, give)? {
                 Looked::Level(ended) => ended,
                 Looked::Behind => {
-                    self.by = By::Own(Source::new(consumers, self.place.clone(), self.next, notify));
+                    self.by = By::Own(Box::new(Source::new(consumers, self.place.clone(), self.next, notify)));
                     return Ok(());
                 }
             },
@@ -106,7 +106,10 @@ impl Lane {
     /// One that has come to the end reads with the others.
     fn share(&mut self, consumers: &Arc<Consumers>, feeds: &Feeds, notify: &Arc<Notify>) {
         self.by = match std::mem::replace(&mut self.by, By::Failed) {
-            By::Own(source) => feeds.join(&self.place.at, source, consumers, notify).map_or_else(By::Own, By::Shared),
+            By::Own(source) => match feeds.join(&self.place.at, source, consumers, notify) {
+                Joined::In(member) => By::Shared(member),
+                Joined::Alone(source) => By::Own(source),
+            },
             by => by,
         };
     }

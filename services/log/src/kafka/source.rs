@@ -106,11 +106,17 @@ impl Source {
         Ok(())
     }
 
-    /// True = the place in the partition is no longer the consumer's, and is to be found again.
+    /// Fetches nothing more.
+    pub(super) fn let_go(&mut self) {
+        self.seat = Place::None;
+    }
+
+    /// Up to an end, where it meets one, or to [`BATCH`] records. True = the place in the partition is no longer the consumer's, and is to be found again.
     fn drain(&mut self, take: &mut impl FnMut(Stored)) -> Result<bool, ReadFault> {
         let Place::Found(seat) = &self.seat else { return Ok(false) };
         let Some(queue) = seat.queue() else { return Ok(false) };
-        for _ in 0..BATCH {
+        let mut taken = 0;
+        while taken < BATCH {
             match queue.poll(Duration::ZERO) {
                 None => return Ok(false),
                 Some(Ok(message)) => {
@@ -122,10 +128,15 @@ impl Source {
                     if offset > self.next && self.place.dense {
                         return Err(ReadFault::Gap { wanted: self.next, found: offset });
                     }
-                    (self.next, self.heard) = (offset + 1, Instant::now());
+                    (self.next, self.heard, taken) = (offset + 1, Instant::now(), taken + 1);
                     take(stored(&self.place.at, &message));
                 }
-                Some(Err(KafkaError::PartitionEOF(_))) => (self.heard, self.ended) = (Instant::now(), Some(self.next)),
+                Some(Err(KafkaError::PartitionEOF(_))) => {
+                    (self.heard, self.ended) = (Instant::now(), Some(self.next));
+                    // Said before what comes behind it; and a queue that is not empty calls nobody.
+                    self.wakers.wake();
+                    return Ok(false);
+                }
                 Some(Err(error)) => match error.rdkafka_error_code() {
                     // Said once, then nothing more: ask where the partition begins and ends, and begin anew.
                     Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => return Ok(true),

@@ -46,6 +46,7 @@ async fn main() {
 /// What is written alone.
 async fn written(ground: Ground, devices: u64, table: &mut Table) {
     let bed = bed::Bed::new(ground).await;
+    floors::measure(&bed, table).await;
     bed.fill(devices, table).await;
     observations::measure(&bed, devices, table).await;
     commands::measure(&bed, devices, table).await;

@@ -31,7 +31,7 @@ pub async fn measure(bed: &Bed, devices: u64, table: &mut Table) {
     table.row(
         "observation → visible in the read model, 2,000/s",
         &format!("p50 ≤ {p50} ms, p99 ≤ {p99} ms"),
-        format!("{}, {each:.0} µs CPU each", spread.text()),
+        format!("{} at {:.0}/s, {each:.0} µs CPU each", spread.text(), next as f64 / started.elapsed().as_secs_f64()),
         verdict,
     );
 }
