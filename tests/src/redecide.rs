@@ -5,7 +5,7 @@ use fleet_journal::{Applied, Ledger, Rules, Topics};
 use fleet_lifecycle::{Context, Decider, Entity, Fleet, Reference, Request, Sighting, Wait};
 use fleet_log::{EventLog, Item, Stored, TopicPartition};
 use fleet_schemas::{topics as names, *};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 /// What was checked.
 #[derive(Debug, Default)]
@@ -56,15 +56,16 @@ pub async fn partition(log: &dyn EventLog, topics: &Topics, partition: u32, refe
     let (mut ledger, mut checked) = (Ledger::new(partition, Rules::default()), Checked::default());
     for stored in all_of(names::JOURNAL).await? {
         let before = ledger.inputs.clone();
-        let states = match JournalRecord::decode(&stored.record.value) {
+        let (states, until) = match JournalRecord::decode(&stored.record.value) {
             Ok(JournalRecord::Decision(d)) => {
-                Some(ledger.streams.get(&d.stream).map_or_else(|| Fleet::new(&d.stream), |s| s.entity.clone()))
+                let state = ledger.streams.get(&d.stream).map_or_else(|| Fleet::new(&d.stream), |s| s.entity.clone());
+                (Some(state), d.inputs.observations)
             }
-            _ => None,
+            _ => (None, 0),
         };
         // Judged by the ledger first: what the fence drops was never decided.
         let claimed_at = ledger.claimed_at;
-        let silent = silent_states(&ledger, &inbox, &before);
+        let silent = silent_states(&ledger, &inbox, before.observations..until);
         if let (Applied::Decision(decision), Some(mut state)) = (ledger.apply(&stored)?, states) {
             looks(&mut state, &decision);
             // In partition 0 itself: what stands before the decision.
@@ -96,7 +97,8 @@ fn at(references: &References, next: u64) -> Result<Arc<Reference>, String> {
 }
 
 fn find(inputs: &[Stored], offset: u64) -> Result<&Stored, String> {
-    inputs.iter().find(|s| s.offset == offset).ok_or_else(|| format!("input {offset} is gone"))
+    let at = inputs.binary_search_by_key(&offset, |s| s.offset);
+    at.map(|at| &inputs[at]).map_err(|_| format!("input {offset} is gone"))
 }
 
 fn sighting(stored: &Stored) -> Result<(StreamId, Sighting, Actor), String> {
@@ -224,8 +226,9 @@ type Silent = Vec<(u64, StreamId, Sighting, Actor, Entity)>;
 /// At most this many are checked before one decision: a long idle time is the same look again and again.
 const SILENT: usize = 200;
 
-fn silent_states(ledger: &Ledger, inbox: &Inbox, before: &Inputs) -> Silent {
-    let unread = inbox.observations.iter().filter(|s| s.offset >= before.observations).take(SILENT);
+fn silent_states(ledger: &Ledger, inbox: &Inbox, passed: Range<u64>) -> Silent {
+    let from = inbox.observations.partition_point(|s| s.offset < passed.start);
+    let unread = inbox.observations[from..].iter().take_while(|s| s.offset < passed.end).take(SILENT);
     let state = |s: &Stored| {
         let (stream, seen, actor) = sighting(s).ok()?;
         let entity = ledger.streams.get(&stream).map_or_else(|| Fleet::new(&stream), |s| s.entity.clone());

@@ -1,9 +1,12 @@
 //! Leading: gather, decide, append one batch, read it back, answer, arm timers; and again.
 
-use super::{BEAT, Desk, End, Phase, batch, batch::Batch, claim::Claimed, commit, judge, judge::Bench, judge::Judged, looks, tail::Tail};
+use super::{
+    BEAT, Desk, End, Phase, batch, batch::Batch, claim::Claimed, commit, deadlines::Deadlines, judge, judge::Bench, judge::Judged, looks,
+    tail::Tail,
+};
 use crate::{park::park, retention};
 use fleet_lifecycle::{Fleet, Reference};
-use fleet_log::{Error, Fut, Item, ReadFault, Reader, Stored};
+use fleet_log::{Item, ReadFault, Reader, Stored};
 use fleet_schemas::{Inputs, MINUTE, Micros, StreamId, Timestamp, topics as names};
 use futures::FutureExt;
 use std::{collections::VecDeque, sync::Arc, time::Duration, time::Instant};
@@ -36,10 +39,7 @@ struct Lead<'a> {
     reference: Arc<Reference>,
     changes: watch::Receiver<Arc<Reference>>,
     dirty: VecDeque<StreamId>,
-    /// Where the inputs end, being asked for deadlines up to then.
-    asking: Option<(Timestamp, Fut<'static, Result<Inputs, Error>>)>,
-    /// Deadlines up to `0` may fire once the inputs are read up to `1`.
-    barrier: Option<(Timestamp, Inputs)>,
+    deadlines: Deadlines,
     trimmed_at: Timestamp,
     /// The clock and the machine's own count of time, when this round began.
     round: (Timestamp, Instant),
@@ -77,7 +77,7 @@ impl<'a> Lead<'a> {
         metrics::gauge!("fm_leader_term", "partition" => desk.partition.to_string()).set(term as f64);
         tracing::info!(partition = desk.partition, term, streams = tail.ledger.streams.len(), "leading");
         let (settled, unrecorded, recorded_at, trimmed_at) = (passed.clone(), 0, now, now);
-        let (asking, barrier) = (None, None);
+        let deadlines = Deadlines::default();
         Ok(Self {
             desk,
             tail,
@@ -90,8 +90,7 @@ impl<'a> Lead<'a> {
             reference,
             changes,
             dirty,
-            asking,
-            barrier,
+            deadlines,
             trimmed_at,
             round,
         })
@@ -267,31 +266,10 @@ impl<'a> Lead<'a> {
         }
     }
 
-    /// A deadline fires only when the inputs have been read up to an end that was taken after it fell due. Nobody waits for that end:
-    /// what comes meanwhile is decided.
     fn deadlines(&mut self, batch: &mut Batch) {
-        let idle = self.barrier.is_none() && self.asking.is_none();
-        if idle && self.tail.timers.next().is_some_and(|due| due <= batch.now) {
-            self.asking = Some((batch.now, ends(self.desk)));
-        }
-        if let Some(told) = asked(&mut self.asking).now_or_never() {
-            self.told(told);
-        }
-        let Some((until, ends)) = self.barrier.clone() else { return };
-        if self.passed.commands < ends.commands || self.passed.observations < ends.observations {
-            return;
-        }
-        self.barrier = None;
+        let Some(until) = self.deadlines.ripe(self.desk, &self.tail.timers, batch.now, &self.passed) else { return };
         for (stream, wait) in self.tail.timers.due(until, batch::MAX_DECISIONS / 2) {
             self.own(batch, &stream, Some(&wait));
-        }
-    }
-
-    fn told(&mut self, (until, ends): (Timestamp, Result<Inputs, Error>)) {
-        self.asking = None;
-        match ends {
-            Ok(ends) => self.barrier = Some((until, ends)),
-            Err(error) => tracing::warn!(%error, "the end of the inputs cannot be told; deadlines wait"),
         }
     }
 
@@ -342,7 +320,7 @@ impl<'a> Lead<'a> {
 
     /// Waits for an input, a record of somebody else, a deadline, a change of the reference, or the next beat.
     async fn wait(&mut self) -> Result<(), End> {
-        let due = self.tail.timers.next().filter(|_| self.barrier.is_none() && self.asking.is_none());
+        let due = self.deadlines.next(&self.tail.timers);
         let clock = self.desk.config.clock.clone();
         let mut turns = self.desk.turns.clone();
         let deadline = async {
@@ -359,10 +337,7 @@ impl<'a> Lead<'a> {
             changed = self.changes.changed(), if self.desk.partition != 0 => return changed.map_err(|_| End::Cancelled),
             Ok(_) = turns.wait_for(|t| !t.mine.contains(&self.desk.partition)) => None,
             () = deadline => None,
-            told = asked(&mut self.asking) => {
-                self.told(told);
-                None
-            }
+            () = self.deadlines.told() => None,
             () = tokio::time::sleep(BEAT) => None,
         };
         self.desk.outcomes.sweep();
@@ -408,22 +383,5 @@ impl<'a> Lead<'a> {
             }
         }
         end
-    }
-}
-
-/// Where the inputs end now.
-fn ends(desk: &Desk) -> Fut<'static, Result<Inputs, Error>> {
-    let (log, commands) = (desk.config.log.clone(), desk.config.topics.at(names::COMMANDS, desk.partition));
-    let observations = desk.config.topics.at(names::OBSERVATIONS, desk.partition);
-    Box::pin(async move {
-        let (commands, observations) = tokio::try_join!(log.bounds(commands), log.bounds(observations))?;
-        Ok(Inputs { commands: commands.end, observations: observations.end })
-    })
-}
-
-async fn asked(asking: &mut Option<(Timestamp, Fut<'static, Result<Inputs, Error>>)>) -> (Timestamp, Result<Inputs, Error>) {
-    match asking {
-        Some((until, ends)) => (*until, ends.await),
-        None => std::future::pending().await,
     }
 }

@@ -6,6 +6,7 @@
 mod batch;
 mod claim;
 mod commit;
+mod deadlines;
 mod judge;
 mod lead;
 mod looks;
