@@ -111,7 +111,7 @@ impl Leases {
             let status = status.borrow();
             let lists = status.phase.leads() || (mine.contains(&status.partition) && status.phase.strives());
             let decided = Inputs { commands: status.stats.commands, observations: status.stats.observations };
-            (lists && status.beat.elapsed() < STUCK).then_some(Led { partition: status.partition, decided })
+            (lists && status.progress.elapsed() < STUCK).then_some(Led { partition: status.partition, decided })
         };
         let leads = if bye { vec![] } else { self.statuses.iter().filter_map(led).collect() };
         let declines = self.declines();
@@ -126,7 +126,7 @@ impl Leases {
     fn declines(&self) -> Vec<u32> {
         let cannot = |status: &watch::Receiver<Status>| {
             let status = status.borrow();
-            let stuck = status.beat.elapsed() >= STUCK || matches!(status.phase, Phase::Stopped(_));
+            let stuck = status.progress.elapsed() >= STUCK || matches!(status.phase, Phase::Stopped(_));
             (stuck || self.clock_is_off).then_some(status.partition)
         };
         self.statuses.iter().filter_map(cannot).collect()

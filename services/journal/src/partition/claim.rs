@@ -89,6 +89,7 @@ async fn put(desk: &Desk, claim: Claim) -> Result<(), End> {
 /// Reads on. Whatever the log says is an answer, also that it cannot be read just now: it is asked again. But only what is read is
 /// progress: a hub that has none for a while does not say that it leads.
 async fn step(desk: &Desk, tail: &mut Tail, begun: Instant) -> Result<(), End> {
+    desk.beat();
     let left = SILENCE.saturating_sub(tail.heard.max(begun).elapsed());
     let before = tail.ledger.position.next;
     tokio::select! {
@@ -102,7 +103,7 @@ async fn step(desk: &Desk, tail: &mut Tail, begun: Instant) -> Result<(), End> {
         }
     }
     if tail.ledger.position.next > before {
-        desk.beat();
+        desk.progress();
     }
     Ok(())
 }

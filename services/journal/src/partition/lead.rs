@@ -118,9 +118,10 @@ impl<'a> Lead<'a> {
             return Err(End::GivenBack);
         }
         self.same_time()?;
+        self.desk.progress();
         let ledger = &self.tail.ledger;
         self.desk.status.send_modify(|s| {
-            (s.beat, s.term) = (Instant::now(), self.term);
+            s.term = self.term;
             (s.stats.commands, s.stats.observations) = (self.settled.commands, self.settled.observations);
             (s.stats.decisions, s.stats.fenced, s.stats.streams) = (ledger.decisions, ledger.fenced, ledger.streams.len());
         });

@@ -35,6 +35,8 @@ pub struct Status {
     pub term: u64,
     /// When its loop last went round.
     pub beat: Instant,
+    /// When it last came further: read on, stood by, or led. A loop that asks the same again and again goes round, and does not.
+    pub progress: Instant,
     /// Counters.
     pub stats: Stats,
 }
@@ -90,7 +92,8 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 impl Status {
     pub(crate) fn new(partition: u32) -> Self {
-        Self { partition, phase: Phase::Following, term: 0, beat: Instant::now(), stats: Stats::default() }
+        let now = Instant::now();
+        Self { partition, phase: Phase::Following, term: 0, beat: now, progress: now, stats: Stats::default() }
     }
 }
 
@@ -126,6 +129,11 @@ impl Desk {
         self.status.send_modify(|s| s.beat = Instant::now());
     }
 
+    /// The loop came further.
+    pub(crate) fn progress(&self) {
+        self.status.send_modify(|s| (s.beat, s.progress) = (Instant::now(), Instant::now()));
+    }
+
     /// Whether it is this hub's turn to lead the partition.
     pub(crate) fn mine(&self) -> bool {
         self.turns.borrow().mine.contains(&self.partition)
@@ -150,13 +158,14 @@ impl Desk {
             tokio::select! {
                 () = self.cancel.cancelled() => return Err(End::Cancelled),
                 found = changes.wait_for(|r| r.next >= needs || r.broken) => return found.map(|r| r.clone()).map_err(|_| End::Cancelled),
-                () = tokio::time::sleep(BEAT) => self.beat(),
+                () = tokio::time::sleep(BEAT) => self.progress(),
             }
         }
     }
 
     /// Waits before something is tried again, longer each time.
     pub(crate) async fn rest(&self, pause: &mut Duration) -> Result<(), End> {
+        self.beat();
         tokio::select! {
             () = self.cancel.cancelled() => return Err(End::Cancelled),
             () = tokio::time::sleep(jitter(*pause)) => {}
@@ -230,6 +239,8 @@ pub(crate) async fn retry(desk: &Desk, mut append: impl FnMut() -> Fut<'static, 
     let mut pause = Duration::from_millis(50);
     while let Err(error) = append().await {
         tracing::warn!(%error, "an append is tried again");
+        // What is kept for later is not stuck: it goes out when the log takes it.
+        desk.progress();
         desk.rest(&mut pause).await?;
     }
     Ok(())

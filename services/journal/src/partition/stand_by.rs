@@ -1,7 +1,6 @@
 //! Reading along while another hub leads: when it is our turn, everything is known already.
 
 use super::{BEAT, Desk, End, Phase, claim, tail::Tail};
-use std::time::Instant;
 
 /// Until it is this hub's turn. Alone, it is at once.
 pub(super) async fn stand_by(desk: &Desk, tail: &mut Tail) -> Result<(), End> {
@@ -11,8 +10,9 @@ pub(super) async fn stand_by(desk: &Desk, tail: &mut Tail) -> Result<(), End> {
     claim::catch_up(desk, tail).await?;
     let mut turns = desk.turns.clone();
     loop {
+        desk.progress();
         desk.status.send_modify(|s| {
-            (s.phase, s.beat, s.term) = (Phase::Standby, Instant::now(), tail.ledger.position.term);
+            (s.phase, s.term) = (Phase::Standby, tail.ledger.position.term);
             (s.stats.decisions, s.stats.fenced, s.stats.streams) = (tail.ledger.decisions, tail.ledger.fenced, tail.ledger.streams.len());
             (s.stats.commands, s.stats.observations) = (tail.ledger.inputs.commands, tail.ledger.inputs.observations);
         });
