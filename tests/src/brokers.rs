@@ -87,7 +87,11 @@ impl Brokers {
         if self.front {
             command.env("KAFKA_LAB_FRONT", "1");
         }
-        command.env("KAFKA_LAB_BROKERS", self.count.to_string()).env("KAFKA_LAB_HEAP", "384m").env("KAFKA_LAB_PROPS", &self.props);
+        command
+            .env("KAFKA_LAB_BROKERS", self.count.to_string())
+            .env("KAFKA_LAB_HEAP", "384m")
+            .env("KAFKA_LAB_WAIT", "300")
+            .env("KAFKA_LAB_PROPS", &self.props);
         let done = command.stdin(Stdio::null()).output().context("kafka.sh")?;
         if done.status.success() { Ok(()) } else { bail!("kafka.sh {what}: {}", String::from_utf8_lossy(&done.stderr)) }
     }

@@ -19,6 +19,8 @@ const WIDTH: u64 = 64;
 const EACH: u64 = 50;
 /// Requests of observations at once, the most.
 const LANES: u64 = 8;
+/// How long it may take after the last harm until answers come again, and until everything open is answered. A busy machine decides no test.
+const SETTLED: Duration = Duration::from_secs(240);
 /// How often what was acknowledged is said.
 const PULSE: Duration = Duration::from_secs(2);
 /// Pulses over which a rate counts as sustained.
@@ -93,7 +95,7 @@ impl Load {
     /// Goes on in peace until answers come again, then lets everything open come to its end.
     pub async fn settle(mut self, fleet: &mut Fleet) -> Done {
         let answered = || self.lane.done.lock().unwrap().decisions.len();
-        let (before, patience) = (answered(), Instant::now() + Duration::from_secs(90));
+        let (before, patience) = (answered(), Instant::now() + SETTLED);
         while answered() < before + 3 * WIDTH as usize {
             assert!(Instant::now() < patience, "no further command was answered after the last harm:\n{}", fleet.log());
             // As whoever runs it would: one that ended by itself, since its log was away too long, is started again.
@@ -106,7 +108,7 @@ impl Load {
                 lane.unwrap();
             }
         };
-        tokio::time::timeout(Duration::from_secs(90), ended).await.unwrap_or_else(|_| panic!("some are never answered:\n{}", fleet.log()));
+        tokio::time::timeout(SETTLED, ended).await.unwrap_or_else(|_| panic!("some are never answered:\n{}", fleet.log()));
         fleet.decided().await.unwrap();
         std::mem::take(&mut *self.lane.done.lock().unwrap())
     }
