@@ -4,6 +4,7 @@ use crate::args::Role;
 use crate::configuration::{Log, hub::Configuration};
 use crate::embedded;
 use crate::folder::Folder;
+use crate::schemas::Asking;
 use anyhow::{Context, bail};
 use fleet_fence::Position;
 use fleet_hub::Frame;
@@ -18,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How often a hub looks whether the topics are still as they must be.
 const LOOK: Duration = Duration::from_secs(3600);
-
 /// Longer than a hub is silent that is not missed.
 const LISTENED: Duration = Duration::from_secs(5);
 
@@ -38,6 +38,8 @@ pub struct Ground {
     pub store: Store,
     /// How what is published is framed, once that is known.
     pub framing: watch::Receiver<Option<Frame>>,
+    /// Finds that out, where the registry did not answer.
+    pub asking: Option<Asking>,
 }
 
 impl Ground {
@@ -45,7 +47,16 @@ impl Ground {
     pub async fn embedded(folder: &Folder) -> anyhow::Result<Self> {
         let log = embedded::open_log(folder).await?;
         let store = Store::Folder(folder.read());
-        Ok(Self { log, topics: Topics::embedded(), hubs: None, roles: Role::all(), kafka: None, store, framing: watch::channel(None).1 })
+        Ok(Self {
+            log,
+            topics: Topics::embedded(),
+            hubs: None,
+            roles: Role::all(),
+            kafka: None,
+            store,
+            framing: watch::channel(None).1,
+            asking: None,
+        })
     }
 
     /// What a configuration says.
@@ -80,7 +91,7 @@ impl Ground {
             bail!("no journal stands in these topics: `fleet-manager topics apply` founds it");
         }
         let publishes = roles.contains(&Role::Publisher);
-        let framing = crate::schemas::framing(log.registry.as_deref().filter(|_| publishes), &log.prefix).await?;
+        let (framing, asking) = crate::schemas::framing(log.registry.as_deref().filter(|_| publishes), &log.prefix).await?;
         let hubs = Some(Hubs { name: configuration.name()?, leads: roles.contains(&Role::Decider) });
         Ok(Self {
             log: kafka.clone(),
@@ -90,11 +101,13 @@ impl Ground {
             kafka: Some(kafka),
             store: store(configuration, folder)?,
             framing,
+            asking,
         })
     }
 
-    /// Looks again, hourly: what somebody changed in the topics is said, and other partitions end the process.
-    pub fn watch(&self, tasks: &mut JoinSet<anyhow::Result<()>>, cancel: CancellationToken) {
+    /// Asks a registry on that did not answer, and looks at the topics again, hourly: what somebody changed in the topics is said, and other partitions end the process.
+    pub fn watch(&mut self, tasks: &mut JoinSet<anyhow::Result<()>>, cancel: CancellationToken) {
+        self.asking.take().map(|asking| tasks.spawn(asking));
         let Some(kafka) = self.kafka.clone() else { return };
         metrics::gauge!("fm_topics_differ").set(0.0);
         tasks.spawn(async move {

@@ -54,7 +54,7 @@ pub struct Face {
 
 impl Running {
     /// Starts it in a folder.
-    pub async fn start(ground: Ground, face: Face) -> anyhow::Result<Self> {
+    pub async fn start(mut ground: Ground, face: Face) -> anyhow::Result<Self> {
         let (mut tasks, mut loops, cancel) = (JoinSet::new(), JoinSet::new(), CancellationToken::new());
         ground.watch(&mut tasks, cancel.clone());
         let config = Config { hubs: ground.hubs, ..Config::new(ground.log.clone(), ground.topics.clone()) };

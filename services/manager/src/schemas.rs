@@ -5,6 +5,7 @@ use crate::configuration::hub::Configuration;
 use crate::{Code, FAILURE, SUCCESS};
 use anyhow::{Context, anyhow, bail};
 use fleet_hub::{Contract, Frame, contracts};
+use fleet_log::Fut;
 use fleet_schemas::{safe_way, topics};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -153,35 +154,41 @@ pub async fn register(config: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How a hub frames what it publishes: with the ids of the registry, where one is named. One that does not answer is asked again for as
-/// long as somebody wants to know: meanwhile nothing is published, and a hub does all else.
-pub async fn framing(registry: Option<&str>, prefix: &str) -> anyhow::Result<watch::Receiver<Option<Frame>>> {
-    let Some(url) = registry else { return Ok(watch::channel(Some(Frame::SingleObject)).1) };
+/// Asks on, for as long as somebody wants to know. What a start would be refused for ends it with an error.
+pub type Asking = Fut<'static, anyhow::Result<()>>;
+
+/// How a hub frames what it publishes: with the ids of the registry, where one is named. One that does not answer is to be asked on:
+/// meanwhile nothing is published, and a hub does all else.
+pub async fn framing(registry: Option<&str>, prefix: &str) -> anyhow::Result<(watch::Receiver<Option<Frame>>, Option<Asking>)> {
+    let known = |frame| Ok((watch::channel(Some(frame)).1, None));
+    let Some(url) = registry else { return known(Frame::SingleObject) };
     let away = match frame(url, prefix).await {
-        Ok(frame) => return Ok(watch::channel(Some(frame)).1),
+        Ok(frame) => return known(frame),
         Err(error) if error.is::<Away>() => error,
         Err(error) => return Err(error),
     };
     tracing::warn!(%away, "nothing is published until the registry answers");
     let ((tell, told), url, prefix) = (watch::channel(None), url.to_owned(), prefix.to_owned());
-    tokio::spawn(async move {
+    let asking = async move {
         loop {
             tokio::select! {
-                () = tell.closed() => return,
+                () = tell.closed() => return Ok(()),
                 () = tokio::time::sleep(AGAIN) => {}
             }
             match frame(&url, &prefix).await {
                 Ok(frame) => {
                     tracing::info!(url, "the registry answers: publishing begins");
                     tell.send_replace(Some(frame));
-                    return;
+                    // A loop that ends ends its process.
+                    tell.closed().await;
+                    return Ok(());
                 }
                 Err(error) if error.is::<Away>() => tracing::warn!(%error, "nothing is published until the registry answers"),
-                Err(error) => tracing::error!(%error, "nothing is published until the registry says something else"),
+                Err(error) => return Err(error),
             }
         }
-    });
-    Ok(told)
+    };
+    Ok((told, Some(Box::pin(asking))))
 }
 
 async fn frame(url: &str, prefix: &str) -> anyhow::Result<Frame> {

@@ -81,8 +81,11 @@ async fn partitions<T: serde::de::DeserializeOwned>(fleet: &Fleet, hub: usize, w
     let api = fleet.operator(hub).map_err(|e| e.to_string())?;
     let answer = api.send(Method::GET, "/readyz", None, &[]).await.map_err(|e| e.to_string())?;
     let all = answer.body["partitions"].as_array().cloned().ok_or("it names no partitions")?;
-    let one = |p: Value| Some((p["partition"].as_u64()?, serde_json::from_value(p[what].clone()).ok()?));
-    Ok(all.into_iter().filter_map(one).collect())
+    if all.is_empty() {
+        return Err("it names no partition".into());
+    }
+    let one = |p: &Value| Some((p["partition"].as_u64()?, serde_json::from_value(p[what].clone()).ok()?));
+    all.iter().map(|p| one(p).ok_or_else(|| format!("no {what} in {p}"))).collect()
 }
 
 async fn read(fleet: &Fleet) -> Read {
