@@ -38,7 +38,7 @@ impl Db {
         let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&write).await?;
         if tables == 0 {
             let whole = format!("BEGIN IMMEDIATE;\n{SCHEMA}\nPRAGMA user_version = {FORMAT};\nCOMMIT;");
-            sqlx::raw_sql(sqlx::AssertSqlSafe(whole)).execute(&write).await?;
+            sqlx::raw_sql(&whole).execute(&write).await?;
         } else if found != FORMAT {
             return Err(Error::Format { path: path.display().to_string(), found });
         }

@@ -14,16 +14,9 @@ pub(crate) async fn feed(db: Db, log: Arc<dyn EventLog>, at: TopicPartition, can
     let mut pauses = Pauses::new();
     let mut reader: Option<Box<dyn Reader>> = None;
     loop {
-        let fed = async {
-            let reader = match &mut reader {
-                Some(reader) => reader,
-                None => reader.insert(log.read(&[(at.clone(), position(&db, &at).await?)])),
-            };
-            step(&db, &*log, &at, reader).await
-        };
         let error = tokio::select! {
             () = cancel.cancelled() => return Ok(()),
-            fed = fed => match fed {
+            fed = step(&db, &*log, &at, &mut reader) => match fed {
                 Ok(true) => {
                     pauses = Pauses::new();
                     continue;
@@ -47,7 +40,11 @@ pub(crate) async fn feed(db: Db, log: Arc<dyn EventLog>, at: TopicPartition, can
 }
 
 /// Takes the next of them; false when no more can ever be read.
-async fn step(db: &Db, log: &dyn EventLog, at: &TopicPartition, reader: &mut Box<dyn Reader>) -> Result<bool, Error> {
+async fn step(db: &Db, log: &dyn EventLog, at: &TopicPartition, reader: &mut Option<Box<dyn Reader>>) -> Result<bool, Error> {
+    let reader = match reader {
+        Some(reader) => reader,
+        None => reader.insert(log.read(&[(at.clone(), position(db, at).await?)])),
+    };
     match reader.next().await {
         Ok(Item::Record(stored)) => write(db, &stored).await?,
         Ok(Item::End { .. }) => {}

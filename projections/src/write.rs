@@ -2,12 +2,14 @@
 
 use crate::db::{Db, Error};
 use crate::fold::{Changes, Fold, Known, freeze};
-use crate::rows::{self, ATTENTION, CONDITION, CONFIG_VERSION, DEVICE, HISTORY, OPERATION, OPERATION_END, ORPHAN, Row, STREAM};
-use crate::sql::{Transaction, Value};
+use crate::rows::{self, ATTENTION, CONDITION, CONFIG_VERSION, DEVICE, HISTORY, OPERATION, OPERATION_END, ORPHAN, POSITION, Row, STREAM};
+use crate::sql::{Dialect, Transaction, Value};
+use fleet_fence::Position;
 use fleet_lifecycle::device::{Condition, TaskState, tenant_state};
 use fleet_lifecycle::{Device, Entity, Sense, Unclaimed, condition_type};
 use fleet_schemas::{DeviceId, Severity, Status, StreamId};
 use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Writes what the fold changed. Nothing is written unless every position stands where this projector left it.
 pub(crate) async fn write(db: &Db, fold: &Fold) -> Result<(), Error> {
@@ -44,16 +46,26 @@ async fn events(t: &mut Transaction, changes: &Changes) -> Result<(), Error> {
     rows::put(t, &CONFIG_VERSION, configs?).await
 }
 
-/// Compare-and-set, first of all: of two projectors one waits here, and then finds that the other was there.
+/// Compare-and-set, first of all: of two projectors one waits here, and then finds that the other was there. In order, so that two that wait
+/// never wait for each other.
 async fn positions(t: &mut Transaction, changes: &Changes) -> Result<(), Error> {
-    for (partition, (before, position)) in &changes.positions {
-        let state = postcard::to_allocvec(position).map_err(|e| Error::Corrupt(e.to_string()))?;
-        let set = t.sql("UPDATE position SET next = $2, state = $3 WHERE partition = $1 AND next = $4");
-        if t.run(set.with(*partition).with(position.next).with(state).with(*before)).await? != 1 {
-            return Err(Error::Overtaken { partition: *partition });
-        }
+    let mut lock = t.sql("SELECT partition, next FROM position WHERE ");
+    lock.among("partition", changes.positions.keys().copied()).push(" ORDER BY partition");
+    if t.dialect() == Dialect::Postgres {
+        lock.push(" FOR UPDATE");
     }
-    Ok(())
+    let found: Result<BTreeMap<u32, u64>, Error> =
+        t.all(lock).await?.iter().map(|row| Ok((row.number("partition")?, row.number("next")?))).collect();
+    let found = found?;
+    if let Some((partition, _)) = changes.positions.iter().find(|(p, (before, _))| found.get(p) != Some(before)) {
+        return Err(Error::Overtaken { partition: *partition });
+    }
+    let row = |(partition, (_, position)): (&u32, &(u64, Position))| -> Result<Row, Error> {
+        let state = postcard::to_allocvec(position).map_err(|e| Error::Corrupt(e.to_string()))?;
+        Ok(vec![(*partition).into(), position.next.into(), state.into()])
+    };
+    let moved: Result<Vec<Row>, Error> = changes.positions.iter().map(row).collect();
+    rows::put(t, &POSITION, moved?).await
 }
 
 fn stream(id: &StreamId, known: &Known) -> Result<Row, Error> {

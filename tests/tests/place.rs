@@ -4,7 +4,7 @@ use fleet_journal::Topics;
 use fleet_log::EventLog;
 use fleet_projections::{Error, Generations, Login, PostgresConfig, Store};
 use fleet_schemas::topics;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+use sqlx::{Connection, PgConnection, Row};
 use std::{io::Write, path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 
@@ -128,12 +128,12 @@ impl Schemas {
 
     pub(crate) async fn run(&self, sql: &str) {
         let mut connection = self.connect().await;
-        sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
     }
 
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         let mut connection = self.connect().await;
-        sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_one(&mut connection).await.unwrap().get(0)
+        sqlx::query(sql).fetch_one(&mut connection).await.unwrap().get(0)
     }
 
     async fn exists(&self, generation: i64) -> bool {
@@ -158,7 +158,7 @@ async fn wipe(url: &str, prefix: &str) -> Result<(), sqlx::Error> {
     for row in mine.await? {
         // A projector of the test may still hold a lock; it finds its tables gone.
         let drop = format!("SET lock_timeout = '20s'; DROP SCHEMA {} CASCADE", row.get::<String, _>(0));
-        sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut connection).await?;
+        sqlx::raw_sql(&drop).execute(&mut connection).await?;
     }
     Ok(())
 }

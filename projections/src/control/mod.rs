@@ -34,7 +34,7 @@ impl Control {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(10));
-        let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await?;
+        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
         sqlx::raw_sql(SCHEMA).execute(&pool).await?;
         // A folder of an earlier version has no place for the second number.
         let there = "SELECT count(*) FROM pragma_table_info('generation') WHERE name = 'standby'";

@@ -69,7 +69,7 @@ impl PostgresConfig {
             sqlx::query_scalar("SELECT 1 FROM pg_namespace WHERE nspname = $1").bind(schema).fetch_optional(&pool).await?;
         if there.is_none() {
             // Of two that make it at once, one does.
-            sqlx::query(sqlx::AssertSqlSafe(format!("CREATE SCHEMA IF NOT EXISTS {schema}"))).execute(&pool).await?;
+            sqlx::query(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).execute(&pool).await?;
         }
         Ok(pool)
     }

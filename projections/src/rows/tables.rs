@@ -4,6 +4,9 @@
 use super::Table;
 use crate::sql::Kind::{Bool, Bytes, Int, Json, Text, Time, Uuid, Words};
 
+pub(crate) const POSITION: Table =
+    Table { name: "position", columns: &[("partition", Int), ("next", Int), ("state", Bytes)], key: 1, adds: false };
+
 pub(crate) const STREAM: Table = Table {
     name: "stream",
     columns: &[("id", Text), ("version", Int), ("hash", Bytes), ("state", Bytes), ("at", Time), ("stopped", Text)],

@@ -6,8 +6,9 @@ use super::{Dialect, Line, Sql};
 use crate::db::Error;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool};
+use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqlitePool};
-use sqlx::{Arguments, AssertSqlSafe, Postgres, Sqlite};
+use sqlx::{Arguments, Executor, Postgres, Sqlite};
 use std::{future::Future, io, time::Duration};
 
 /// Some connections to one database.
@@ -52,15 +53,13 @@ async fn limited<T>(limit: Duration, asked: impl Future<Output = Result<T, sqlx:
     tokio::time::timeout(limit, asked).await.map_err(late)?
 }
 
-type PostgresQuery = sqlx::query::Query<'static, Postgres, PgArguments>;
-
-fn postgres(sql: Sql) -> Result<PostgresQuery, Error> {
-    Ok(sqlx::query_with(AssertSqlSafe(sql.text), postgres_arguments(sql.values)?))
+fn postgres(sql: &mut Sql) -> Result<Query<'_, Postgres, PgArguments>, Error> {
+    Ok(sqlx::query_with(&sql.text, postgres_arguments(std::mem::take(&mut sql.values))?))
 }
 
-fn sqlite(sql: Sql) -> Result<sqlx::query::Query<'static, Sqlite, SqliteArguments>, Error> {
+fn sqlite(sql: &mut Sql) -> Result<Query<'_, Sqlite, SqliteArguments<'_>>, Error> {
     let mut arguments = SqliteArguments::default();
-    for value in sql.values {
+    for value in std::mem::take(&mut sql.values) {
         let added = match value {
             Value::Null => arguments.add(None::<i64>),
             Value::Int(n) => arguments.add(n),
@@ -74,7 +73,7 @@ fn sqlite(sql: Sql) -> Result<sqlx::query::Query<'static, Sqlite, SqliteArgument
         };
         added.map_err(sqlx::Error::Encode)?;
     }
-    Ok(sqlx::query_with(AssertSqlSafe(sql.text), arguments))
+    Ok(sqlx::query_with(&sql.text, arguments))
 }
 
 /// The values as PostgreSQL's driver takes them.
@@ -130,23 +129,23 @@ impl Pool {
         Sql::new(self.dialect(), text)
     }
 
-    pub(crate) async fn all(&self, sql: Sql) -> Result<Vec<Line>, Error> {
+    pub(crate) async fn all(&self, mut sql: Sql) -> Result<Vec<Line>, Error> {
         match self {
-            Self::Sqlite(pool) => Ok(sqlite(sql)?.fetch_all(pool).await?.into_iter().map(Line::Sqlite).collect()),
+            Self::Sqlite(pool) => Ok(pool.fetch_all(sqlite(&mut sql)?).await?.into_iter().map(Line::Sqlite).collect()),
             Self::Postgres { pool, limit } => {
                 let mut held = Held::take(pool).await?;
-                let rows = limited(*limit, postgres(sql)?.fetch_all(&mut *held.connection)).await;
+                let rows = limited(*limit, (&mut *held.connection).fetch_all(postgres(&mut sql)?)).await;
                 Ok(held.give(rows)?.into_iter().map(Line::Postgres).collect())
             }
         }
     }
 
-    pub(crate) async fn optional(&self, sql: Sql) -> Result<Option<Line>, Error> {
+    pub(crate) async fn optional(&self, mut sql: Sql) -> Result<Option<Line>, Error> {
         match self {
-            Self::Sqlite(pool) => Ok(sqlite(sql)?.fetch_optional(pool).await?.map(Line::Sqlite)),
+            Self::Sqlite(pool) => Ok(pool.fetch_optional(sqlite(&mut sql)?).await?.map(Line::Sqlite)),
             Self::Postgres { pool, limit } => {
                 let mut held = Held::take(pool).await?;
-                let row = limited(*limit, postgres(sql)?.fetch_optional(&mut *held.connection)).await;
+                let row = limited(*limit, (&mut *held.connection).fetch_optional(postgres(&mut sql)?)).await;
                 Ok(held.give(row)?.map(Line::Postgres))
             }
         }
@@ -157,12 +156,12 @@ impl Pool {
     }
 
     /// Runs it; how many rows it touched.
-    pub(crate) async fn run(&self, sql: Sql) -> Result<u64, Error> {
+    pub(crate) async fn run(&self, mut sql: Sql) -> Result<u64, Error> {
         match self {
-            Self::Sqlite(pool) => Ok(sqlite(sql)?.execute(pool).await?.rows_affected()),
+            Self::Sqlite(pool) => Ok(pool.execute(sqlite(&mut sql)?).await?.rows_affected()),
             Self::Postgres { pool, limit } => {
                 let mut held = Held::take(pool).await?;
-                let done = limited(*limit, postgres(sql)?.execute(&mut *held.connection)).await;
+                let done = limited(*limit, (&mut *held.connection).execute(postgres(&mut sql)?)).await;
                 Ok(held.give(done)?.rows_affected())
             }
         }
@@ -174,7 +173,7 @@ impl Pool {
             Self::Sqlite(pool) => Ok(Transaction::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?)),
             Self::Postgres { pool, limit } => {
                 let mut held = Held::take(pool).await?;
-                limited(*limit, sqlx::raw_sql("BEGIN").execute(&mut *held.connection)).await?;
+                limited(*limit, (&mut *held.connection).execute(sqlx::raw_sql("BEGIN"))).await?;
                 Ok(Transaction::Postgres { held, limit: *limit })
             }
         }
@@ -206,21 +205,31 @@ impl Transaction {
         Sql::new(self.dialect(), text)
     }
 
-    pub(crate) async fn optional(&mut self, sql: Sql) -> Result<Option<Line>, Error> {
+    pub(crate) async fn all(&mut self, mut sql: Sql) -> Result<Vec<Line>, Error> {
         match self {
-            Self::Sqlite(inner) => Ok(sqlite(sql)?.fetch_optional(&mut **inner).await?.map(Line::Sqlite)),
+            Self::Sqlite(inner) => Ok(inner.fetch_all(sqlite(&mut sql)?).await?.into_iter().map(Line::Sqlite).collect()),
             Self::Postgres { held, limit } => {
-                let asked = postgres(sql)?.fetch_optional(&mut *held.connection);
+                let asked = held.connection.fetch_all(postgres(&mut sql)?);
+                Ok(limited(*limit, asked).await?.into_iter().map(Line::Postgres).collect())
+            }
+        }
+    }
+
+    pub(crate) async fn optional(&mut self, mut sql: Sql) -> Result<Option<Line>, Error> {
+        match self {
+            Self::Sqlite(inner) => Ok((&mut **inner).fetch_optional(sqlite(&mut sql)?).await?.map(Line::Sqlite)),
+            Self::Postgres { held, limit } => {
+                let asked = (&mut *held.connection).fetch_optional(postgres(&mut sql)?);
                 Ok(limited(*limit, asked).await?.map(Line::Postgres))
             }
         }
     }
 
-    pub(crate) async fn run(&mut self, sql: Sql) -> Result<u64, Error> {
+    pub(crate) async fn run(&mut self, mut sql: Sql) -> Result<u64, Error> {
         match self {
-            Self::Sqlite(inner) => Ok(sqlite(sql)?.execute(&mut **inner).await?.rows_affected()),
+            Self::Sqlite(inner) => Ok((&mut **inner).execute(sqlite(&mut sql)?).await?.rows_affected()),
             Self::Postgres { held, limit } => {
-                let asked = postgres(sql)?.execute(&mut *held.connection);
+                let asked = (&mut *held.connection).execute(postgres(&mut sql)?);
                 Ok(limited(*limit, asked).await?.rows_affected())
             }
         }
@@ -231,7 +240,7 @@ impl Transaction {
         let Self::Postgres { held, limit } = self else {
             return Err(Error::Corrupt("arrays are PostgreSQL's".into()));
         };
-        let asked = sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut *held.connection);
+        let asked = (&mut *held.connection).execute(sqlx::query_with(text, arguments));
         limited(*limit, asked).await?;
         Ok(())
     }
@@ -239,9 +248,9 @@ impl Transaction {
     /// Several statements in one text, without values.
     pub(crate) async fn script(&mut self, text: String) -> Result<(), Error> {
         match self {
-            Self::Sqlite(inner) => sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut **inner).await.map(|_| ())?,
+            Self::Sqlite(inner) => (&mut **inner).execute(sqlx::raw_sql(&text)).await.map(|_| ())?,
             Self::Postgres { held, limit } => {
-                limited(*limit, sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut *held.connection)).await.map(|_| ())?;
+                limited(*limit, (&mut *held.connection).execute(sqlx::raw_sql(&text))).await.map(|_| ())?;
             }
         }
         Ok(())
@@ -266,7 +275,7 @@ impl Transaction {
         match self {
             Self::Sqlite(inner) => inner.commit().await?,
             Self::Postgres { mut held, limit } => {
-                let done = limited(limit, sqlx::raw_sql("COMMIT").execute(&mut *held.connection)).await;
+                let done = limited(limit, (&mut *held.connection).execute(sqlx::raw_sql("COMMIT"))).await;
                 held.give(done)?;
             }
         }

@@ -2,8 +2,8 @@
 
 use super::Error;
 use fleet_projections::PostgresConfig;
+use sqlx::PgPool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, PgPool};
 use std::os::unix::fs::OpenOptionsExt;
 use std::{path::Path, time::Duration};
 use uuid::Uuid;
@@ -52,7 +52,7 @@ impl Store {
             .pragma("secure_delete", "ON");
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
         if create {
-            sqlx::raw_sql(AssertSqlSafe(SCHEMA.replace("BYTES", "BLOB"))).execute(&pool).await?;
+            sqlx::raw_sql(&SCHEMA.replace("BYTES", "BLOB")).execute(&pool).await?;
         }
         Ok(Self::File(pool))
     }
@@ -60,7 +60,7 @@ impl Store {
     pub(super) async fn postgres(database: &PostgresConfig) -> Result<Self, Error> {
         let schema = format!("{}_vault", database.prefix);
         let pool = database.apart(&schema).await?;
-        sqlx::raw_sql(AssertSqlSafe(SCHEMA.replace("BYTES", "bytea"))).execute(&pool).await?;
+        sqlx::raw_sql(&SCHEMA.replace("BYTES", "bytea")).execute(&pool).await?;
         Ok(Self::Postgres { pool, schema })
     }
 
@@ -103,7 +103,7 @@ impl Store {
                 .fetch_optional(pool)
                 .await?;
             if erased.is_some() {
-                sqlx::query(AssertSqlSafe(format!("VACUUM FULL {schema}.data_key"))).execute(pool).await?;
+                sqlx::query(&format!("VACUUM FULL {schema}.data_key")).execute(pool).await?;
             }
         }
         Ok(done)
