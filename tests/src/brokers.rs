@@ -120,10 +120,15 @@ impl Brokers {
 
     /// Sends a signal to broker `nth`, from 0.
     pub fn signal(&self, nth: usize, signal: &str) -> anyhow::Result<()> {
+        Command::new("kill").args([&format!("-{signal}"), &*self.pid(nth)?]).stderr(Stdio::null()).status()?;
+        Ok(())
+    }
+
+    /// The process of broker `nth`, from 0.
+    pub fn pid(&self, nth: usize) -> anyhow::Result<String> {
         let file = self.folder.join(format!("n{}/pid", nth + 1));
         let pid = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        Command::new("kill").args([&format!("-{signal}"), pid.trim()]).stderr(Stdio::null()).status()?;
-        Ok(())
+        Ok(pid.trim().to_owned())
     }
 
     /// Starts those that do not run, and waits until all are in.

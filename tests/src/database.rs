@@ -40,11 +40,16 @@ impl Database {
 
     /// Sends a signal to all of it: whoever is connected has a process of their own.
     pub fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        // One that ended meanwhile hears nothing.
+        self.pids()?.iter().try_for_each(|pid| kill(signal, pid))
+    }
+
+    /// Its processes, the one that began them last.
+    pub fn pids(&self) -> anyhow::Result<Vec<String>> {
         let postmaster = self.postmaster()?;
         let children = Command::new("pgrep").args(["--parent", &postmaster]).output()?;
         let children = String::from_utf8(children.stdout)?;
-        // One that ended meanwhile hears nothing.
-        children.lines().chain([&*postmaster]).try_for_each(|pid| kill(signal, pid))
+        Ok(children.lines().map(str::to_owned).chain([postmaster]).collect())
     }
 
     fn postmaster(&self) -> anyhow::Result<String> {

@@ -1,6 +1,7 @@
 //! A journal with its read model in this process, filled to size.
 
-use crate::table::{Ground, Table, at_least, cpu, short};
+use crate::cpu::Cpu;
+use crate::table::{Ground, Table, at_least, short};
 use fleet_journal::{Answer, Config, Journal, Topics};
 use fleet_log::{EventLog, TopicPartition, kafka::KafkaLog, sqlite::SqliteLog};
 use fleet_projections::{Generations, Store};
@@ -91,7 +92,7 @@ impl Bed {
 
     /// Every device once from NetBox and once from SLURM; then until the read model shows them all.
     pub async fn fill(&self, devices: u64, table: &mut Table) {
-        let (started, before) = (Instant::now(), cpu());
+        let (started, before) = (Instant::now(), self.cpu());
         for from in (0..devices).step_by(BATCH as usize) {
             let some: Vec<_> = (from..(from + BATCH).min(devices)).map(netbox).collect();
             self.journal.observe(&some).await.unwrap();
@@ -101,10 +102,9 @@ impl Bed {
             self.journal.observe(&some).await.unwrap();
         }
         self.caught_up().await;
-        let (took, spent) = (started.elapsed(), cpu() - before);
+        let took = started.elapsed();
         let rate = 2.0 * devices as f64 / took.as_secs_f64();
-        let each = spent.as_micros() as f64 / (2 * devices) as f64;
-        let ours = format!("{rate:.0}/s, {each:.0} µs CPU each, {} in all", short(took));
+        let ours = format!("{rate:.0}/s, {}, {} in all", self.each(before, 2 * devices), short(took));
         table.row("first sight of every device: observed, decided, projected", "2,000 observations/s", ours, at_least(rate, 2000.0));
     }
 
@@ -112,7 +112,7 @@ impl Bed {
     pub async fn grow(&self, devices: u64, decisions: u64, table: &mut Table) {
         let have: u64 = self.journal.statuses().iter().map(|s| s.stats.decisions).sum();
         let want = decisions.saturating_sub(have).max(5 * BATCH);
-        let (started, before) = (Instant::now(), cpu());
+        let (started, before) = (Instant::now(), self.cpu());
         let (mut sent, mut counter) = (0, 1_000_000);
         // One device has a history of a thousand decisions; the rest share what is missing.
         let mut one: Vec<_> = (0..1000).map(|n| slurm(7, counter + n, (n % 2) as i64 + 1)).collect();
@@ -129,13 +129,22 @@ impl Bed {
         self.caught_up().await;
         let took = started.elapsed();
         let rate = sent as f64 / took.as_secs_f64();
-        let each = (cpu() - before).as_micros() as f64 / sent.max(1) as f64;
         table.row(
             "changes on known devices: observed, decided, projected",
             "2,000 observations/s",
-            format!("{rate:.0}/s, {each:.0} µs CPU each"),
+            format!("{rate:.0}/s, {}", self.each(before, sent)),
             at_least(rate, 2000.0),
         );
+    }
+
+    /// What was spent so far.
+    pub fn cpu(&self) -> Cpu {
+        Cpu::now(self.outside.as_ref())
+    }
+
+    /// What was spent since then on each of so many.
+    pub fn each(&self, before: Cpu, units: u64) -> String {
+        before.each(self.outside.as_ref(), units)
     }
 
     /// Until every input is decided and every decision is in the read model.

@@ -8,6 +8,7 @@
 
 mod bed;
 mod commands;
+mod cpu;
 mod floors;
 mod gateway;
 mod observations;

@@ -76,14 +76,6 @@ pub fn short(d: Duration) -> String {
     }
 }
 
-/// CPU time of this process so far.
-pub fn cpu() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    // utime and stime, in ticks of 10 ms.
-    Duration::from_millis(10 * (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()))
-}
-
 impl Table {
     pub fn new(devices: u64, decisions: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
