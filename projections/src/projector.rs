@@ -17,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 const BATCH: usize = 2000;
 /// The same in a rebuild on PostgreSQL, where COPY pays from 5,000 rows on.
 const LARGE_BATCH: usize = 10_000;
+/// The least time from one batch to the next on PostgreSQL, where each costs some ten round trips however little is in it. One that
+/// comes after a silence waits for nothing, and where more comes than fits, batches take longer than this.
+const PACE: Duration = Duration::from_millis(10);
 /// How long a batch may go on after the process is told to stop.
 const GRACE: Duration = Duration::from_secs(3);
 /// How often a projector that stands by looks how far the other one is.
@@ -88,11 +91,14 @@ impl Projector {
     pub async fn run(mut self, cancel: CancellationToken) -> Result<(), Error> {
         let mut reader = self.reader();
         let mut pauses = Pauses::new();
+        let pace = if self.db.write.dialect() == Dialect::Postgres { PACE } else { Duration::ZERO };
+        let mut next = tokio::time::Instant::now();
         loop {
             let first = tokio::select! {
                 () = cancel.cancelled() => return Ok(()),
-                item = reader.next() => item,
+                item = async { tokio::time::sleep_until(next).await; reader.next().await } => item,
             };
+            next = tokio::time::Instant::now() + pace;
             self.progress.send_modify(|p| p.idle = false);
             let done = tokio::select! {
                 done = self.batch_to(first, reader.as_mut(), None) => done,

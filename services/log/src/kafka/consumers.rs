@@ -1,6 +1,7 @@
-//! The consumers of a process. One consumer fetches many partitions over one connection to each broker; two readers of the same partition
-//! have two consumers, since each has one place in it. What a partition's fetches bring goes into a queue of its own, so that no
-//! partition waits for another, and each is fetched ahead only so far.
+//! The consumers of a process. One consumer fetches the partitions of a topic over one connection to each broker; two readers of the same
+//! partition have two consumers, since each has one place in it. Topics do not share one: a consumer has one fetch under way at each broker, which names
+//! all its partitions, and what a topic brings would wait for the fetch that brought another's. What a partition's fetches bring goes into a
+//! queue of its own, so that no partition waits for another, and each is fetched ahead only so far.
 
 use super::{context::Context, options::Options, source::Wakers};
 use crate::port::{Error, Offset, TopicPartition};
@@ -11,7 +12,7 @@ use rdkafka::{Offset as At, TopicPartitionList};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long a question to the brokers may take.
@@ -27,6 +28,8 @@ pub(super) struct Consumers {
 /// One consumer, its thread, and the partitions it has.
 pub(super) struct One {
     client: Arc<BaseConsumer<Context>>,
+    /// Whose partitions: of the first that it is given.
+    topic: OnceLock<Arc<str>>,
     taken: Mutex<HashSet<TopicPartition>>,
     /// It did not deliver what there was: no further partition is given to it.
     shunned: AtomicBool,
@@ -64,7 +67,7 @@ impl Consumers {
             }
         };
         std::thread::Builder::new().name("kafka-consumer".into()).spawn(serve).map_err(|e| failed(&e))?;
-        Ok(Arc::new(One { client, taken: Mutex::default(), shunned: AtomicBool::new(false), stop }))
+        Ok(Arc::new(One { client, topic: OnceLock::new(), taken: Mutex::default(), shunned: AtomicBool::new(false), stop }))
     }
 
     /// Places in partitions that are taken.
@@ -126,7 +129,7 @@ impl Consumers {
         Ok(seat)
     }
 
-    /// A consumer that does not have this partition yet.
+    /// A consumer of the topic that does not have this partition yet.
     fn place(&self, at: &TopicPartition) -> Result<Arc<One>, Error> {
         let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
         // One that stalled, and that nobody reads from any more, goes.
@@ -137,13 +140,12 @@ impl Consumers {
             // Dropping one that stalled may take its time.
             let _ = std::thread::Builder::new().name("kafka-bury".into()).spawn(move || drop(gone));
         }
-        for one in all.iter().filter(|one| !one.shunned.load(Ordering::Relaxed)) {
-            if one.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone()) {
-                return Ok(one.clone());
-            }
+        let takes = |one: &&Arc<One>| !one.shunned.load(Ordering::Relaxed) && one.take(at);
+        if let Some(one) = all.iter().find(takes) {
+            return Ok(one.clone());
         }
         let one = self.make()?;
-        one.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone());
+        one.take(at);
         all.push(one.clone());
         Ok(one)
     }
@@ -183,6 +185,13 @@ impl Drop for Seat {
             Ok(runtime) => drop(runtime.spawn_blocking(give_back)),
             Err(_) => give_back(),
         }
+    }
+}
+
+impl One {
+    /// False where it has the partition, or those of another topic.
+    fn take(&self, at: &TopicPartition) -> bool {
+        *self.topic.get_or_init(|| at.topic.clone()) == at.topic && self.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone())
     }
 }
 
