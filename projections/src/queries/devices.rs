@@ -193,7 +193,8 @@ pub(super) fn list(db: &Db, filter: &DeviceFilter, sort: &Sort, after: Option<&[
     narrow(&mut q, filter);
     finish(&mut q, sort, after, limit)?;
     let order = order(q.dialect, sort);
-    q.push(format!(") AS page JOIN device d ON d.id = page.hit ORDER BY {order}"));
+    // SQLite takes a CROSS JOIN from left to right; left to itself it may walk all devices in order and look each up in the page.
+    q.push(format!(") AS page CROSS JOIN device d WHERE d.id = page.hit ORDER BY {order}"));
     Ok(q)
 }
 

@@ -76,22 +76,40 @@ fn lists(db: &Db) -> Vec<(Sql, Sort)> {
     queries
 }
 
+/// The first page of each list and one in its middle, with their texts.
+fn pages(db: &Db) -> Vec<(Sql, String)> {
+    let page = |(q, sort): (Sql, Sort)| {
+        [None, Some(middle(&sort))].map(|after| {
+            let mut q = q.clone();
+            finish(&mut q, &sort, after.as_deref(), 50).unwrap();
+            let text = q.text.clone();
+            (q, text)
+        })
+    };
+    lists(db).into_iter().flat_map(page).collect()
+}
+
+/// The list of devices as it is asked: the first page, and one in the middle.
+fn whole(db: &Db) -> [Sql; 2] {
+    let sort = DeviceRow::sort(None);
+    [None, Some(middle(&sort))].map(|after| devices::list(db, &DeviceFilter::default(), &sort, after.as_deref(), 50).unwrap())
+}
+
 #[tokio::test]
 async fn the_default_orders_sort_nothing() {
     let trial = Trial::file().await;
     let db = &trial.db;
-    for (mut q, sort) in lists(db) {
-        finish(&mut q, &sort, Some(&middle(&sort)), 50).unwrap();
-        let sql = q.text.clone();
+    for (q, sql) in pages(db) {
         let plan = plan(db, q).await;
         let walks = plan.contains("USING INDEX") || plan.contains("USING COVERING INDEX") || plan.contains("PRIMARY KEY");
         assert!(walks && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
     }
-    let sort = DeviceRow::sort(None);
-    let whole = plan(db, devices::list(db, &DeviceFilter::default(), &sort, Some(&middle(&sort)), 50).unwrap()).await;
-    // The ids of the page come in order; then its lines are put into it again.
-    let (ids, lines) = whole.split_once("SCAN page").unwrap();
-    assert!(ids.contains("INDEX") && !ids.contains("TEMP B-TREE") && lines.contains("PRIMARY KEY"), "{whole}");
+    for whole in whole(db) {
+        let whole = plan(db, whole).await;
+        // The ids of the page come in order; then its lines are put into it again.
+        let (ids, lines) = whole.split_once("SCAN page").unwrap();
+        assert!(ids.contains("INDEX") && !ids.contains("TEMP B-TREE") && lines.contains("SEARCH d USING PRIMARY KEY"), "{whole}");
+    }
 }
 
 #[tokio::test]
@@ -99,16 +117,15 @@ async fn the_default_orders_sort_nothing_on_postgres() {
     let Some(trial) = Trial::schema("queries::plans::the_default_orders_sort_nothing_on_postgres").await else { return };
     let db = &trial.db;
     fleet(db).await;
-    for (mut q, sort) in lists(db) {
-        finish(&mut q, &sort, Some(&middle(&sort)), 50).unwrap();
-        let sql = q.text.clone();
+    for (q, sql) in pages(db) {
         let plan = plan(db, q).await;
         let walks = plan.contains("Index Scan") || plan.contains("Index Only Scan");
         assert!(walks && sorted(&plan) <= HANDFUL && !plan.contains("Seq Scan"), "{sql}\n{plan}");
     }
-    let sort = DeviceRow::sort(None);
-    let whole = plan(db, devices::list(db, &DeviceFilter::default(), &sort, Some(&middle(&sort)), 50).unwrap()).await;
-    assert!(whole.contains("device_by_name") && whole.contains("device_pkey") && !whole.contains("Seq Scan"), "{whole}");
+    for whole in whole(db) {
+        let whole = plan(db, whole).await;
+        assert!(whole.contains("device_by_name") && whole.contains("device_pkey") && !whole.contains("Seq Scan"), "{whole}");
+    }
 }
 
 /// A batch names up to 500 devices of a site that may have thousands.
