@@ -33,6 +33,7 @@ impl Db {
             // A batch writes pages all over the file: checkpoints are worth their syncs only when many batches share them.
             .pragma("wal_autocheckpoint", "4096")
             .pragma("temp_store", "MEMORY");
+        // One that writes and checkpoints, and readers that cannot: docs/adr/0013.
         let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
         let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&write).await?;
         let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&write).await?;

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 const BATCH: usize = 2000;
 /// The same in a rebuild on PostgreSQL, where COPY pays from 5,000 rows on.
 const LARGE_BATCH: usize = 10_000;
-/// The least time from one batch to the next on PostgreSQL, where each costs some ten round trips however little is in it. One that
-/// comes after a silence waits for nothing, and where more comes than fits, batches take longer than this.
+/// The least time from the beginning of one batch to the next on PostgreSQL, where each costs some ten round trips however little is in it. A
+/// record that comes after a silence waits for nothing, and where more comes than fits, batches take longer than this.
 const PACE: Duration = Duration::from_millis(10);
 /// How long a batch may go on after the process is told to stop.
 const GRACE: Duration = Duration::from_secs(3);
@@ -28,6 +28,11 @@ const LOOK: Duration = Duration::from_millis(100);
 const MEASURE: Duration = Duration::from_secs(1);
 /// How long the other one may stand still, with records before it, until this one goes on in its place.
 const STILL: Duration = Duration::from_secs(2);
+
+/// How long a record may wait although the generation seems to have all there is.
+pub(crate) fn pace(dialect: Dialect) -> Duration {
+    if dialect == Dialect::Postgres { PACE } else { Duration::ZERO }
+}
 
 /// How far a generation is.
 #[derive(Clone, Debug, Default)]
@@ -91,14 +96,13 @@ impl Projector {
     pub async fn run(mut self, cancel: CancellationToken) -> Result<(), Error> {
         let mut reader = self.reader();
         let mut pauses = Pauses::new();
-        let pace = if self.db.write.dialect() == Dialect::Postgres { PACE } else { Duration::ZERO };
         let mut next = tokio::time::Instant::now();
         loop {
             let first = tokio::select! {
                 () = cancel.cancelled() => return Ok(()),
                 item = async { tokio::time::sleep_until(next).await; reader.next().await } => item,
             };
-            next = tokio::time::Instant::now() + pace;
+            let began = tokio::time::Instant::now();
             self.progress.send_modify(|p| p.idle = false);
             let done = tokio::select! {
                 done = self.batch_to(first, reader.as_mut(), None) => done,
@@ -106,8 +110,9 @@ impl Projector {
                 () = async { cancel.cancelled().await; tokio::time::sleep(GRACE).await } => return Ok(()),
             };
             let error = match done {
-                Ok(()) => {
+                Ok(wrote) => {
                     pauses = Pauses::new();
+                    next = if wrote { began + pace(self.db.write.dialect()) } else { next };
                     continue;
                 }
                 Err(error) if error.dropped() => return Err(error),
@@ -197,13 +202,13 @@ impl Projector {
         ends.iter().any(|(p, end)| !self.stopped.contains_key(p) && self.fold.positions.get(p).map_or(0, |p| p.next) < *end)
     }
 
-    /// Takes `first` and what is there behind it, folds and writes it. Records at or past `ends` are left for later.
+    /// Takes `first` and what is there behind it, folds and writes it; whether there was anything. Records at or past `ends` are left for later.
     async fn batch_to(
         &mut self,
         first: Result<Item, fleet_log::ReadError>,
         reader: &mut dyn Reader,
         ends: Option<&BTreeMap<u32, u64>>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let large = ends.is_some() && self.db.write.dialect() == Dialect::Postgres;
         let most = if large { LARGE_BATCH } else { BATCH };
         let mut records = Vec::new();
@@ -224,7 +229,8 @@ impl Projector {
             next = if records.len() < most && failed.is_none() { reader.next().now_or_never() } else { None };
             idle = next.is_none() && records.len() < most;
         }
-        if !records.is_empty() {
+        let any = !records.is_empty();
+        if any {
             self.take(records).await?;
             if ends.is_some() {
                 write::told(&self.db, &mut self.fold.changes).await?;
@@ -233,7 +239,7 @@ impl Projector {
             }
         }
         self.show(idle && failed.is_none());
-        failed.map_or(Ok(()), |error| Err(error.into()))
+        failed.map_or(Ok(any), |error| Err(error.into()))
     }
 
     async fn take(&mut self, records: Vec<Stored>) -> Result<(), Error> {

@@ -54,9 +54,9 @@ async fn positions(t: &mut Transaction, changes: &Changes) -> Result<(), Error> 
     if t.dialect() == Dialect::Postgres {
         lock.push(" FOR UPDATE");
     }
-    let found: Result<BTreeMap<u32, u64>, Error> =
-        t.all(lock).await?.iter().map(|row| Ok((row.number("partition")?, row.number("next")?))).collect();
-    let found = found?;
+    let lines = t.all(lock).await?;
+    let found =
+        lines.iter().map(|row| Ok((row.number("partition")?, row.number("next")?))).collect::<Result<BTreeMap<u32, u64>, Error>>()?;
     if let Some((partition, _)) = changes.positions.iter().find(|(p, (before, _))| found.get(p) != Some(before)) {
         return Err(Error::Overtaken { partition: *partition });
     }

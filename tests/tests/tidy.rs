@@ -194,10 +194,10 @@ fn field_reports_name_tests_that_exist() {
     assert!(rows.len() >= 10, "a field report is gone");
 }
 
-/// It leaves TCP to hold back every statement of more than one write for 40 ms (docs/adr/0013).
+/// 0.9.0 leaves TCP to hold back statements of more than one write for 40 ms. Who takes a later one: docs/adr/0013.
 #[test]
 fn the_database_driver_sends_at_once() {
     let lock = fs::read_to_string(repository("Cargo.lock")).unwrap();
     let version = lock.split("name = \"sqlx-core\"\nversion = \"").nth(1).and_then(|rest| rest.split('"').next());
-    assert!(version.is_some_and(|version| version != "0.9.0"), "sqlx-core {version:?}");
+    assert!(version.is_some_and(|version| version.starts_with("0.8.")), "sqlx-core {version:?}");
 }

@@ -15,7 +15,7 @@ CREATE TABLE stream (
     state   bytea       NOT NULL,          -- the fold of its events
     at      timestamptz NOT NULL,          -- when its version last changed
     stopped text                           -- why nothing further of it is believed
-) WITH (fillfactor = 80);                  -- as for `device`
+) WITH (fillfactor = 80);                  -- rows change in place, where their page has room for the next version
 
 CREATE TABLE device (
     id             uuid PRIMARY KEY,

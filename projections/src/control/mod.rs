@@ -34,6 +34,7 @@ impl Control {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(10));
+        // One that writes and checkpoints: docs/adr/0013.
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
         sqlx::raw_sql(SCHEMA).execute(&pool).await?;
         // A folder of an earlier version has no place for the second number.

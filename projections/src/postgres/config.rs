@@ -78,6 +78,10 @@ impl PostgresConfig {
             return Err(bad("the password has a setting of its own: it is not taken from the URL, which is logged".into()));
         }
         let mut options = PgConnectOptions::from_str(&self.url)?;
+        if matches!(options.get_ssl_mode(), PgSslMode::VerifyCa) {
+            // sqlx 0.8 forgives another name only in an error that rustls no longer gives (docs/adr/0013).
+            return Err(bad("sslmode=verify-ca is not to be had: verify-full, with the name or address that the certificate has".into()));
+        }
         if !url.query_pairs().any(|(key, _)| key == "sslmode" || key == "ssl-mode") {
             let near = self.ca_file.is_none() && loopback(&options);
             options = options.ssl_mode(if near { PgSslMode::Prefer } else { PgSslMode::VerifyFull });
@@ -113,6 +117,7 @@ mod tests {
             ("postgres://fleet@db/fleet?password=secret", |_| {}, "a setting of its own"),
             ("postgres://db/fleet", |_| {}, "postgres://user@host"),
             ("mysql://fleet@db/fleet", |_| {}, "postgres://user@host"),
+            ("postgres://fleet@db/fleet?sslmode=verify-ca", |_| {}, "verify-full"),
             (url, |c| c.prefix = "Fleet".into(), "no prefix"),
             (url, |c| c.prefix = "a\"; DROP".into(), "no prefix"),
             (url, |c| c.prefix = String::new(), "no prefix"),

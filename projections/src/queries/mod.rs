@@ -27,7 +27,7 @@ pub use parked::ParkedRow;
 pub use past::Point;
 
 use crate::db::Db;
-use crate::projector::Progress;
+use crate::projector::{Progress, pace};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -58,7 +58,7 @@ impl Reads {
     pub fn lag(&self) -> Duration {
         let progress = self.progress.borrow();
         match (progress.idle, progress.caught_up) {
-            (true, _) => Duration::ZERO,
+            (true, _) => pace(self.db.read.dialect()),
             (false, Some(at)) => at.elapsed(),
             (false, None) => Duration::MAX,
         }
@@ -75,6 +75,8 @@ impl Reads {
     pub async fn caught_up(&self, patience: Duration) -> bool {
         let mut progress = self.progress.clone();
         let since = Instant::now();
+        // What waits for the next batch has begun to be read by then.
+        tokio::time::sleep(pace(self.db.read.dialect())).await;
         let there = |p: &Progress| p.idle || p.caught_up.is_some_and(|at| at > since);
         matches!(tokio::time::timeout(patience, progress.wait_for(there)).await, Ok(Ok(_)))
     }

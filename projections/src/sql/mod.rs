@@ -55,6 +55,10 @@ impl Sql {
     /// Adds `column is one of these`: on PostgreSQL one value, so that the text is the same for any number of them.
     pub(crate) fn among<T: Into<Value>>(&mut self, column: &str, values: impl IntoIterator<Item = T>) -> &mut Self {
         let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+        if values.is_empty() {
+            // None of them says what kind they would be.
+            return self.push("1 = 0");
+        }
         match self.dialect {
             Dialect::Postgres => {
                 self.push(column).push(" = ANY(").bind(Value::Many(values)).push(")");

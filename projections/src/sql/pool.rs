@@ -53,6 +53,7 @@ async fn limited<T>(limit: Duration, asked: impl Future<Output = Result<T, sqlx:
     tokio::time::timeout(limit, asked).await.map_err(late)?
 }
 
+// Each is handed to a connection, `connection.execute(query)`: what `query.execute(connection)` gives is not `Send` where it crosses a task.
 fn postgres(sql: &mut Sql) -> Result<Query<'_, Postgres, PgArguments>, Error> {
     Ok(sqlx::query_with(&sql.text, postgres_arguments(std::mem::take(&mut sql.values))?))
 }
@@ -134,7 +135,7 @@ impl Pool {
             Self::Sqlite(pool) => Ok(pool.fetch_all(sqlite(&mut sql)?).await?.into_iter().map(Line::Sqlite).collect()),
             Self::Postgres { pool, limit } => {
                 let mut held = Held::take(pool).await?;
-                let rows = limited(*limit, (&mut *held.connection).fetch_all(postgres(&mut sql)?)).await;
+                let rows = limited(*limit, held.connection.fetch_all(postgres(&mut sql)?)).await;
                 Ok(held.give(rows)?.into_iter().map(Line::Postgres).collect())
             }
         }
@@ -145,7 +146,7 @@ impl Pool {
             Self::Sqlite(pool) => Ok(pool.fetch_optional(sqlite(&mut sql)?).await?.map(Line::Sqlite)),
             Self::Postgres { pool, limit } => {
                 let mut held = Held::take(pool).await?;
-                let row = limited(*limit, (&mut *held.connection).fetch_optional(postgres(&mut sql)?)).await;
+                let row = limited(*limit, held.connection.fetch_optional(postgres(&mut sql)?)).await;
                 Ok(held.give(row)?.map(Line::Postgres))
             }
         }
@@ -161,7 +162,7 @@ impl Pool {
             Self::Sqlite(pool) => Ok(pool.execute(sqlite(&mut sql)?).await?.rows_affected()),
             Self::Postgres { pool, limit } => {
                 let mut held = Held::take(pool).await?;
-                let done = limited(*limit, (&mut *held.connection).execute(postgres(&mut sql)?)).await;
+                let done = limited(*limit, held.connection.execute(postgres(&mut sql)?)).await;
                 Ok(held.give(done)?.rows_affected())
             }
         }
@@ -173,7 +174,7 @@ impl Pool {
             Self::Sqlite(pool) => Ok(Transaction::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?)),
             Self::Postgres { pool, limit } => {
                 let mut held = Held::take(pool).await?;
-                limited(*limit, (&mut *held.connection).execute(sqlx::raw_sql("BEGIN"))).await?;
+                limited(*limit, held.connection.execute(sqlx::raw_sql("BEGIN"))).await?;
                 Ok(Transaction::Postgres { held, limit: *limit })
             }
         }
@@ -217,9 +218,9 @@ impl Transaction {
 
     pub(crate) async fn optional(&mut self, mut sql: Sql) -> Result<Option<Line>, Error> {
         match self {
-            Self::Sqlite(inner) => Ok((&mut **inner).fetch_optional(sqlite(&mut sql)?).await?.map(Line::Sqlite)),
+            Self::Sqlite(inner) => Ok(inner.fetch_optional(sqlite(&mut sql)?).await?.map(Line::Sqlite)),
             Self::Postgres { held, limit } => {
-                let asked = (&mut *held.connection).fetch_optional(postgres(&mut sql)?);
+                let asked = held.connection.fetch_optional(postgres(&mut sql)?);
                 Ok(limited(*limit, asked).await?.map(Line::Postgres))
             }
         }
@@ -227,9 +228,9 @@ impl Transaction {
 
     pub(crate) async fn run(&mut self, mut sql: Sql) -> Result<u64, Error> {
         match self {
-            Self::Sqlite(inner) => Ok((&mut **inner).execute(sqlite(&mut sql)?).await?.rows_affected()),
+            Self::Sqlite(inner) => Ok(inner.execute(sqlite(&mut sql)?).await?.rows_affected()),
             Self::Postgres { held, limit } => {
-                let asked = (&mut *held.connection).execute(postgres(&mut sql)?);
+                let asked = held.connection.execute(postgres(&mut sql)?);
                 Ok(limited(*limit, asked).await?.rows_affected())
             }
         }
@@ -240,7 +241,7 @@ impl Transaction {
         let Self::Postgres { held, limit } = self else {
             return Err(Error::Corrupt("arrays are PostgreSQL's".into()));
         };
-        let asked = (&mut *held.connection).execute(sqlx::query_with(text, arguments));
+        let asked = held.connection.execute(sqlx::query_with(text, arguments));
         limited(*limit, asked).await?;
         Ok(())
     }
@@ -248,9 +249,9 @@ impl Transaction {
     /// Several statements in one text, without values.
     pub(crate) async fn script(&mut self, text: String) -> Result<(), Error> {
         match self {
-            Self::Sqlite(inner) => (&mut **inner).execute(sqlx::raw_sql(&text)).await.map(|_| ())?,
+            Self::Sqlite(inner) => inner.execute(sqlx::raw_sql(&text)).await.map(|_| ())?,
             Self::Postgres { held, limit } => {
-                limited(*limit, (&mut *held.connection).execute(sqlx::raw_sql(&text))).await.map(|_| ())?;
+                limited(*limit, held.connection.execute(sqlx::raw_sql(&text))).await.map(|_| ())?;
             }
         }
         Ok(())
@@ -275,7 +276,7 @@ impl Transaction {
         match self {
             Self::Sqlite(inner) => inner.commit().await?,
             Self::Postgres { mut held, limit } => {
-                let done = limited(limit, (&mut *held.connection).execute(sqlx::raw_sql("COMMIT"))).await;
+                let done = limited(limit, held.connection.execute(sqlx::raw_sql("COMMIT"))).await;
                 held.give(done)?;
             }
         }

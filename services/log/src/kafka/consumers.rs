@@ -12,7 +12,7 @@ use rdkafka::{Offset as At, TopicPartitionList};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long a question to the brokers may take.
@@ -28,8 +28,8 @@ pub(super) struct Consumers {
 /// One consumer, its thread, and the partitions it has.
 pub(super) struct One {
     client: Arc<BaseConsumer<Context>>,
-    /// Whose partitions: of the first that it is given.
-    topic: OnceLock<Arc<str>>,
+    /// Whose partitions it takes.
+    topic: Arc<str>,
     taken: Mutex<HashSet<TopicPartition>>,
     /// It did not deliver what there was: no further partition is given to it.
     shunned: AtomicBool,
@@ -47,13 +47,21 @@ pub(super) struct Seat {
 impl Consumers {
     pub(super) fn new(options: &Options, context: &Context) -> Result<Self, Error> {
         let consumers = Self { options: options.clone(), context: context.clone(), all: Mutex::default() };
-        // Made now: a new one takes half a second until it knows the brokers.
-        let first = consumers.make()?;
-        consumers.all.lock().unwrap_or_else(|e| e.into_inner()).push(first);
+        // One to ask with, which takes nothing.
+        consumers.ready("")?;
         Ok(consumers)
     }
 
-    fn make(&self) -> Result<Arc<One>, Error> {
+    /// Makes one for a topic before it is needed: a new one takes half a second until it knows the brokers.
+    pub(super) fn ready(&self, topic: &str) -> Result<(), Error> {
+        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        if !all.iter().any(|one| *one.topic == *topic) {
+            all.push(self.make(topic)?);
+        }
+        Ok(())
+    }
+
+    fn make(&self, topic: &str) -> Result<Arc<One>, Error> {
         let failed = |e: &dyn std::fmt::Display| Error::Io(format!("no consumer can be made: {e}"));
         let client = BaseConsumer::from_config_and_context(&self.options.consumer(), self.context.clone()).map_err(|e| failed(&e))?;
         let (client, stop) = (Arc::new(client), Arc::new(AtomicBool::new(false)));
@@ -67,7 +75,7 @@ impl Consumers {
             }
         };
         std::thread::Builder::new().name("kafka-consumer".into()).spawn(serve).map_err(|e| failed(&e))?;
-        Ok(Arc::new(One { client, topic: OnceLock::new(), taken: Mutex::default(), shunned: AtomicBool::new(false), stop }))
+        Ok(Arc::new(One { client, topic: topic.into(), taken: Mutex::default(), shunned: AtomicBool::new(false), stop }))
     }
 
     /// Places in partitions that are taken.
@@ -82,7 +90,7 @@ impl Consumers {
         if let Some(one) = all.iter().find(|one| !one.shunned.load(Ordering::Relaxed)) {
             return Ok(one.client.clone());
         }
-        let one = self.make()?;
+        let one = self.make("")?;
         all.push(one.clone());
         Ok(one.client.clone())
     }
@@ -140,11 +148,12 @@ impl Consumers {
             // Dropping one that stalled may take its time.
             let _ = std::thread::Builder::new().name("kafka-bury".into()).spawn(move || drop(gone));
         }
-        let takes = |one: &&Arc<One>| !one.shunned.load(Ordering::Relaxed) && one.take(at);
-        if let Some(one) = all.iter().find(takes) {
-            return Ok(one.clone());
+        for one in all.iter().filter(|one| one.topic == at.topic && !one.shunned.load(Ordering::Relaxed)) {
+            if one.take(at) {
+                return Ok(one.clone());
+            }
         }
-        let one = self.make()?;
+        let one = self.make(&at.topic)?;
         one.take(at);
         all.push(one.clone());
         Ok(one)
@@ -189,9 +198,9 @@ impl Drop for Seat {
 }
 
 impl One {
-    /// False where it has the partition, or those of another topic.
+    /// False where it has the partition.
     fn take(&self, at: &TopicPartition) -> bool {
-        *self.topic.get_or_init(|| at.topic.clone()) == at.topic && self.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone())
+        self.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone())
     }
 }
 
@@ -211,4 +220,23 @@ fn list(topic: &str, partition: u32, offset: At) -> rdkafka::error::KafkaResult<
     let mut list = TopicPartitionList::new();
     list.add_partition_offset(topic, partition as i32, offset)?;
     Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_share_no_consumer_and_partitions_of_one_do() {
+        let consumers = Consumers::new(&Options::plain("127.0.0.1:1"), &Context::default()).unwrap();
+        let place = |topic: &str, partition| consumers.place(&TopicPartition { topic: topic.into(), partition }).unwrap();
+        let (commands, journal) = (place("commands", 0), place("journal", 0));
+        assert!(!Arc::ptr_eq(&commands, &journal));
+        assert!(Arc::ptr_eq(&journal, &place("journal", 1)));
+        let second = place("journal", 0);
+        assert!(!Arc::ptr_eq(&second, &journal) && !Arc::ptr_eq(&second, &commands));
+        commands.shunned.store(true, Ordering::Relaxed);
+        assert!(!Arc::ptr_eq(&commands, &place("commands", 1)));
+        assert!(consumers.all.lock().unwrap()[0].taken.lock().unwrap().is_empty(), "the one that asks took a partition");
+    }
 }

@@ -36,7 +36,7 @@ async fn main() {
     for ground in Ground::ALL.into_iter().rev().filter(|g| on.as_ref().is_none_or(|on| *on == format!("{g:?}"))) {
         table.on(ground);
         match ground {
-            Ground::Replicated => written(ground, devices / 10, &mut table).await,
+            Ground::Replicated => written(ground, devices / 4, &mut table).await,
             Ground::Embedded | Ground::Cluster => all(ground, devices, decisions, &mut table).await,
         }
     }

@@ -10,7 +10,7 @@ pub enum Ground {
     Embedded,
     /// One Kafka broker and a PostgreSQL.
     Cluster,
-    /// Three brokers that keep every record, and a PostgreSQL; with a tenth of the devices, what is written alone.
+    /// Three brokers that keep every record, and a PostgreSQL; with a quarter of the devices, what is written alone.
     Replicated,
 }
 
