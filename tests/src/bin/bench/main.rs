@@ -2,7 +2,7 @@
 //!
 //! Everything is measured in one run on one machine: a figure means something beside the others of its run. Sizes come from
 //! `FM_BENCH_DEVICES` (100,000) and `FM_BENCH_DECISIONS` (1,000,000). `FM_BENCH_ON=Embedded`, `Cluster` or `Replicated` measures one column,
-//! `FM_BENCH_ONLY=commands`, `observations`, `gateway` or `reads` one thing, for a profiler.
+//! `FM_BENCH_ONLY=commands`, `observations`, `gateway`, `reads` or `processes` one thing, for a profiler.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on says why by panicking")]
 
@@ -67,12 +67,14 @@ async fn all(ground: Ground, devices: u64, decisions: u64, table: &mut Table) {
         Ok("reads") => return reads::measure(&bed, &served.api, devices, table).await,
         _ => {}
     }
-    observations::measure(&bed, devices, table).await;
-    commands::measure(&bed, devices, table).await;
-    peers::measure(&bed, devices, table);
-    gateway::measure(&bed, &served, devices, table).await;
-    bed.grow(devices, decisions, table).await;
-    reads::measure(&bed, &served.api, devices, table).await;
+    if std::env::var("FM_BENCH_ONLY").as_deref() != Ok("processes") {
+        observations::measure(&bed, devices, table).await;
+        commands::measure(&bed, devices, table).await;
+        peers::measure(&bed, devices, table);
+        gateway::measure(&bed, &served, devices, table).await;
+        bed.grow(devices, decisions, table).await;
+        reads::measure(&bed, &served.api, devices, table).await;
+    }
     served.stop().await;
     match bed.stop().await {
         (folder, None) => processes::measure(folder.path(), table).await,

@@ -2,7 +2,7 @@
 
 use crate::bed::Outside;
 use crate::table::{Table, at_most, short};
-use fleet_tests::{Api, Fleet, World};
+use fleet_tests::{Api, Fleet, Place, World};
 use reqwest::Method;
 use serde_json::Value;
 use std::path::Path;
@@ -13,7 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const KILLS: usize = 5;
 
 pub async fn measure(folder: &Path, outside: &Outside, table: &mut Table) {
-    let world = World { places: vec![], netbox: ("bench".into(), "http://127.0.0.1:1".into(), folder.join("none")) };
+    // One of the bed's sites; nobody looks at it.
+    let place = Place { name: crate::bed::site(0).to_string(), slurm: None, roles: String::new() };
+    let world = World { places: vec![place], netbox: ("bench".into(), "http://127.0.0.1:1".into(), folder.join("none")) };
     let mut fleet = Fleet::prepare(folder, &world, 2, outside.brokers.options(), Some(&outside.database)).unwrap();
     let started = Instant::now();
     fleet.launch(0).unwrap();
