@@ -35,7 +35,7 @@ impl Cpu {
 }
 
 /// Of a process, and of its children that ended.
-fn of(pid: &str) -> Duration {
+pub fn of(pid: &str) -> Duration {
     // One that ended meanwhile is in its parent's count.
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return Duration::ZERO };
     let fields = stat.rsplit(')').next().unwrap().split_whitespace().skip(11).take(4);

@@ -1,6 +1,7 @@
 //! Two hubs on what was grown: how soon one serves and leads, what it holds, and how soon the other leads when it is killed.
 
 use crate::bed::Outside;
+use crate::cpu;
 use crate::table::{Table, at_most, short};
 use fleet_tests::{Api, Fleet, Place, World};
 use reqwest::Method;
@@ -35,8 +36,10 @@ pub async fn measure(folder: &Path, outside: &Outside, table: &mut Table) {
     let mut took = Vec::new();
     for kill in 0..KILLS {
         let (leader, other) = (kill % 2, 1 - kill % 2);
+        rests(&fleet, leader).await;
         fleet.start(other).await.unwrap();
         stands_by(&fleet, other).await;
+        rests(&fleet, other).await;
         fleet.signal(leader, "KILL").unwrap();
         let killed = Instant::now();
         leads(&fleet, other).await;
@@ -46,6 +49,19 @@ pub async fn measure(folder: &Path, outside: &Outside, table: &mut Table) {
     let (p50, most) = (took[KILLS / 2], took[KILLS - 1]);
     let ours = format!("p50 {}, max {} of {KILLS}", short(p50), short(most));
     table.row("kill -9 of one hub → the other leads every partition", "≤ 3 s", ours, at_most(most, Duration::from_secs(3)));
+}
+
+/// Until a hub has done what it does once: the first one publishes all of the journal.
+async fn rests(fleet: &Fleet, hub: usize) {
+    let (pid, started) = (fleet.pid(hub).unwrap().to_string(), Instant::now());
+    loop {
+        let before = cpu::of(&pid);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if cpu::of(&pid) - before < Duration::from_millis(150) {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "hub {hub} does not come to rest");
+    }
 }
 
 /// Until a hub leads everything.
