@@ -1,7 +1,6 @@
-//! The consumers of a process. One consumer fetches the partitions of a topic over one connection to each broker; two readers of the same
-//! partition have two consumers, since each has one place in it. Topics do not share one: a consumer has one fetch under way at each broker, which names
-//! all its partitions, and what a topic brings would wait for the fetch that brought another's. What a partition's fetches bring goes into a
-//! queue of its own, so that no partition waits for another, and each is fetched ahead only so far.
+//! The consumers of a process. One consumer fetches many partitions over one connection to each broker; two readers of the same partition
+//! have two consumers, since each has one place in it. What a partition's fetches bring goes into a queue of its own, so that no
+//! partition waits for another, and each is fetched ahead only so far.
 
 use super::{context::Context, options::Options, source::Wakers};
 use crate::port::{Error, Offset, TopicPartition};
@@ -28,8 +27,6 @@ pub(super) struct Consumers {
 /// One consumer, its thread, and the partitions it has.
 pub(super) struct One {
     client: Arc<BaseConsumer<Context>>,
-    /// Whose partitions it takes.
-    topic: Arc<str>,
     taken: Mutex<HashSet<TopicPartition>>,
     /// It did not deliver what there was: no further partition is given to it.
     shunned: AtomicBool,
@@ -47,21 +44,13 @@ pub(super) struct Seat {
 impl Consumers {
     pub(super) fn new(options: &Options, context: &Context) -> Result<Self, Error> {
         let consumers = Self { options: options.clone(), context: context.clone(), all: Mutex::default() };
-        // One to ask with, which takes nothing.
-        consumers.ready("")?;
+        // Made now: a new one takes half a second until it knows the brokers.
+        let first = consumers.make()?;
+        consumers.all.lock().unwrap_or_else(|e| e.into_inner()).push(first);
         Ok(consumers)
     }
 
-    /// Makes one for a topic before it is needed: a new one takes half a second until it knows the brokers.
-    pub(super) fn ready(&self, topic: &str) -> Result<(), Error> {
-        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
-        if !all.iter().any(|one| *one.topic == *topic) {
-            all.push(self.make(topic)?);
-        }
-        Ok(())
-    }
-
-    fn make(&self, topic: &str) -> Result<Arc<One>, Error> {
+    fn make(&self) -> Result<Arc<One>, Error> {
         let failed = |e: &dyn std::fmt::Display| Error::Io(format!("no consumer can be made: {e}"));
         let client = BaseConsumer::from_config_and_context(&self.options.consumer(), self.context.clone()).map_err(|e| failed(&e))?;
         let (client, stop) = (Arc::new(client), Arc::new(AtomicBool::new(false)));
@@ -75,7 +64,7 @@ impl Consumers {
             }
         };
         std::thread::Builder::new().name("kafka-consumer".into()).spawn(serve).map_err(|e| failed(&e))?;
-        Ok(Arc::new(One { client, topic: topic.into(), taken: Mutex::default(), shunned: AtomicBool::new(false), stop }))
+        Ok(Arc::new(One { client, taken: Mutex::default(), shunned: AtomicBool::new(false), stop }))
     }
 
     /// Places in partitions that are taken.
@@ -90,7 +79,7 @@ impl Consumers {
         if let Some(one) = all.iter().find(|one| !one.shunned.load(Ordering::Relaxed)) {
             return Ok(one.client.clone());
         }
-        let one = self.make("")?;
+        let one = self.make()?;
         all.push(one.clone());
         Ok(one.client.clone())
     }
@@ -137,7 +126,7 @@ impl Consumers {
         Ok(seat)
     }
 
-    /// A consumer of the topic that does not have this partition yet.
+    /// A consumer that does not have this partition yet.
     fn place(&self, at: &TopicPartition) -> Result<Arc<One>, Error> {
         let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
         // One that stalled, and that nobody reads from any more, goes.
@@ -148,13 +137,13 @@ impl Consumers {
             // Dropping one that stalled may take its time.
             let _ = std::thread::Builder::new().name("kafka-bury".into()).spawn(move || drop(gone));
         }
-        for one in all.iter().filter(|one| one.topic == at.topic && !one.shunned.load(Ordering::Relaxed)) {
-            if one.take(at) {
+        for one in all.iter().filter(|one| !one.shunned.load(Ordering::Relaxed)) {
+            if one.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone()) {
                 return Ok(one.clone());
             }
         }
-        let one = self.make(&at.topic)?;
-        one.take(at);
+        let one = self.make()?;
+        one.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone());
         all.push(one.clone());
         Ok(one)
     }
@@ -197,13 +186,6 @@ impl Drop for Seat {
     }
 }
 
-impl One {
-    /// False where it has the partition.
-    fn take(&self, at: &TopicPartition) -> bool {
-        self.taken.lock().unwrap_or_else(|e| e.into_inner()).insert(at.clone())
-    }
-}
-
 impl Drop for One {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -220,23 +202,4 @@ fn list(topic: &str, partition: u32, offset: At) -> rdkafka::error::KafkaResult<
     let mut list = TopicPartitionList::new();
     list.add_partition_offset(topic, partition as i32, offset)?;
     Ok(list)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn topics_share_no_consumer_and_partitions_of_one_do() {
-        let consumers = Consumers::new(&Options::plain("127.0.0.1:1"), &Context::default()).unwrap();
-        let place = |topic: &str, partition| consumers.place(&TopicPartition { topic: topic.into(), partition }).unwrap();
-        let (commands, journal) = (place("commands", 0), place("journal", 0));
-        assert!(!Arc::ptr_eq(&commands, &journal));
-        assert!(Arc::ptr_eq(&journal, &place("journal", 1)));
-        let second = place("journal", 0);
-        assert!(!Arc::ptr_eq(&second, &journal) && !Arc::ptr_eq(&second, &commands));
-        commands.shunned.store(true, Ordering::Relaxed);
-        assert!(!Arc::ptr_eq(&commands, &place("commands", 1)));
-        assert!(consumers.all.lock().unwrap()[0].taken.lock().unwrap().is_empty(), "the one that asks took a partition");
-    }
 }

@@ -100,9 +100,6 @@ impl KafkaLog {
             }
             let name = self.topics.name(spec);
             let producer = write.then(|| Producer::new(name.clone(), &self.options, &self.context)).transpose()?;
-            if write {
-                self.consumers.ready(&spec.name)?;
-            }
             let dense = spec.cleanup == Cleanup::Delete;
             known.insert(spec.name.clone(), Arc::new(Known { name, partitions: spec.partitions, dense, producer }));
         }
