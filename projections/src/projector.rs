@@ -112,7 +112,9 @@ impl Projector {
             let error = match done {
                 Ok(wrote) => {
                     pauses = Pauses::new();
-                    next = if wrote { began + pace(self.db.write.dialect()) } else { next };
+                    if wrote {
+                        next = began + pace(self.db.write.dialect());
+                    }
                     continue;
                 }
                 Err(error) if error.dropped() => return Err(error),

@@ -78,13 +78,13 @@ impl PostgresConfig {
             return Err(bad("the password has a setting of its own: it is not taken from the URL, which is logged".into()));
         }
         let mut options = PgConnectOptions::from_str(&self.url)?;
-        if matches!(options.get_ssl_mode(), PgSslMode::VerifyCa) {
-            // sqlx 0.8 forgives another name only in an error that rustls no longer gives (docs/adr/0013).
-            return Err(bad("sslmode=verify-ca is not to be had: verify-full, with the name or address that the certificate has".into()));
-        }
         if !url.query_pairs().any(|(key, _)| key == "sslmode" || key == "ssl-mode") {
             let near = self.ca_file.is_none() && loopback(&options);
             options = options.ssl_mode(if near { PgSslMode::Prefer } else { PgSslMode::VerifyFull });
+        }
+        if matches!(options.get_ssl_mode(), PgSslMode::VerifyCa) {
+            // sqlx 0.8 forgives another name only in an error that rustls no longer gives (docs/adr/0013).
+            return Err(bad("sslmode=verify-ca is not to be had: verify-full, with the name or address that the certificate has".into()));
         }
         Ok(match &self.ca_file {
             Some(file) => options.ssl_root_cert(file),
